@@ -344,9 +344,11 @@ def run(options):
     for name, path in fetch(options.models, options.names or zoo.MEASURED).items():
         feed = feed_of(name, options.models)
         work = {"flops": effort.flops(path, feed), "weights": effort.weights(path)}
+        # the accuracy level of such a model permits 8-bit activations in blocks of this size
+        extra = {"KELP_OPENVINO_GROUP_SIZE": "32"} if name.split(":")[0] in zoo.BY_DISTRIBUTION else {}
         for threads in map(int, options.threads.split(",")):
             row = {"model": name, "threads": threads, **work,
-                   **measure(options.bench, environment, path, feed, threads, options.seconds, options.precision)}
+                   **measure(options.bench, {**environment, **extra}, path, feed, threads, options.seconds, options.precision)}
             report["rows"].append(row)
             words = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else row[engine]["error"][:100]
                      for engine in (*ENGINES, "cpu_f32") if engine in row]

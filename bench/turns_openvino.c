@@ -144,14 +144,15 @@ static const char *set_input(size_t index, const test_named *input) {
 }
 
 const char *turns_openvino_load(const char *path, const test_case *inputs, bool bf16) {
+    const char *group = getenv("KELP_OPENVINO_GROUP_SIZE"); /* of 8-bit activations */
     const char *error = failure(ov.ov_core_read_model(core, path, NULL, &model), "reading");
     if (error == NULL)
-        error =
-            failure(ov.ov_core_compile_model(
-                        core, model, "CPU", 10, &compiled, "PERFORMANCE_HINT", "LATENCY",
-                        "INFERENCE_PRECISION_HINT", bf16 ? "bf16" : "f32", "INFERENCE_NUM_THREADS",
-                        thread_text, "NUM_STREAMS", "1", "DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"),
-                    "compiling");
+        error = failure(ov.ov_core_compile_model(
+                            core, model, "CPU", 10, &compiled, "PERFORMANCE_HINT", "LATENCY",
+                            "INFERENCE_PRECISION_HINT", bf16 ? "bf16" : "f32",
+                            "INFERENCE_NUM_THREADS", thread_text, "NUM_STREAMS", "1",
+                            "DYNAMIC_QUANTIZATION_GROUP_SIZE", group != NULL ? group : "0"),
+                        "compiling");
     if (error == NULL)
         error = failure(ov.ov_compiled_model_create_infer_request(compiled, &request), "request");
     for (uint32_t i = 0; error == NULL && i < inputs->input_count; i++)

@@ -9,7 +9,7 @@ its file. Written, all with inputs input_ids, attention_mask, past_key_values.N.
 
     smollm_17.onnx    opset 17: the norm, the rotation, the repeated heads and the softmax spelled out, as exporters of today write them
     smollm_24.onnx    opset 24: RMSNormalization, RotaryEmbedding, Attention with past and present
-    smollm_int4.onnx  com.microsoft: GroupQueryAttention, SkipSimplifiedLayerNormalization, MatMulNBits (4 bits in blocks of 32; 8 for the last)
+    smollm_int4.onnx  com.microsoft: GroupQueryAttention, SkipSimplifiedLayerNormalization, MatMulNBits (4 bits in blocks of 32; 8 for the last; accuracy level 4)
     smollm.bin        the float weights that the first two share
 
 Sources: Touvron et al., "LLaMA", 2023; Ainslie et al., "GQA", 2023; Su et al., "RoFormer", 2021; the GGUF specification, version 3; ONNX
@@ -346,7 +346,7 @@ class Packed(Graph):
     def dense(self, x, name, key, bits=4):
         array = self.w(key)
         return self.add("MatMulNBits", [x, *self.blocks(key, array, bits)], name, domain="com.microsoft", K=array.shape[1], N=array.shape[0],
-                        bits=bits, block_size=BLOCK)
+                        bits=bits, block_size=BLOCK, accuracy_level=4)
 
     def embed(self):
         table, scales = self.blocks("token_embd", self.w("token_embd"), 8)

@@ -434,7 +434,11 @@ KELP_API kelp_status *kelp_context_set_input(kelp_context *context, size_t index
 /* Binds `capacity_bytes` bytes at `data` for an output; no alignment is required. The memory must
  * stay valid until the inference has finished. If `data` is NULL, the context provides the
  * memory, as by default. Removes an output allocator. Fails with INVALID_ARGUMENT if there is no
- * such output. If the output is larger than its memory, the inference fails with OUT_OF_RANGE. */
+ * such output. If the output is larger than its memory, the inference fails with OUT_OF_RANGE.
+ *
+ * The memory may be that of an input only if the operator that computes the output permits it:
+ * GroupQueryAttention and TensorScatter, whose past and present caches have the same shape, then
+ * write only the new rows. No other node may read that input. */
 KELP_API kelp_status *kelp_context_set_output(kelp_context *context, size_t index, void *data,
                                               size_t capacity_bytes) KELP_MUST_USE;
 

@@ -58,17 +58,19 @@ typedef struct kelp_op_packing {
 
 /* Packed bytes. */
 typedef struct kelp_op_packed {
-    const void *data;  /* first byte, aligned to 64 bytes */
-    size_t size_bytes; /* size in bytes */
-    bool borrowed;     /* true if the bytes belong to an engine image */
+    const void *data;              /* first byte, aligned to 64 bytes */
+    size_t size_bytes;             /* size in bytes */
+    bool borrowed;                 /* true if the bytes belong to an engine image */
+    struct kelp_pack_share *share; /* private to Kelp */
 } kelp_op_packed;
 
 /* Identifies the node that packs. A kernel that calls kelp_op_pack after create returns keeps a
  * copy in its state. The fields are private to Kelp. */
 typedef struct kelp_op_pack_site {
-    struct kelp_packs *packs; /* packed weights of the engine */
-    const kelp_node *node;    /* node that packs */
-    uint32_t index;           /* number of the node */
+    struct kelp_packs *packs;        /* packed weights of the engine */
+    const kelp_node *node;           /* node that packs */
+    uint32_t index;                  /* number of the node */
+    struct kelp_pack_shares *shares; /* blocks that several nodes may use */
 } kelp_op_pack_site;
 
 /* Returns the site of the node that is being created. */
@@ -76,14 +78,19 @@ KELP_API kelp_op_pack_site kelp_op_env_pack_site(const kelp_op_env *env);
 
 /* Returns memory for packed bytes in `*out`. If `*out_room` is not NULL, it equals `out->data`, and
  * the kernel must write the packed bytes there. If it is NULL, `out->data` points to packed bytes
- * in an engine image. Pass the same `allocator` to kelp_op_unpack. Thread-safe. Fails with
+ * in an engine image, or to those of another node of the same operator with the same attributes and
+ * constants. Pass the same `allocator` to kelp_op_unpack. Thread-safe. Fails with
  * INVALID_ARGUMENT if the bytes of the image do not match their hash. */
 KELP_API kelp_status *kelp_op_pack(const kelp_op_pack_site *site, kelp_allocator allocator,
                                    const kelp_op_packing *packing, kelp_op_packed *out,
                                    void **out_room) KELP_MUST_USE;
 
-/* Frees packed bytes unless they belong to an engine image, and zeroes `*packed`. Accepts a zeroed
- * struct. */
+/* Declares that the bytes are written, so that other nodes may use them. Only kernels that pack
+ * after create has returned need to call it. Thread-safe. */
+KELP_API void kelp_op_pack_done(const kelp_op_packed *packed);
+
+/* Frees packed bytes unless they belong to an engine image or other nodes use them, and zeroes
+ * `*packed`. Accepts a zeroed struct. Thread-safe. */
 KELP_API void kelp_op_unpack(kelp_op_packed *packed, kelp_allocator allocator);
 
 /* ---- Kernels ----

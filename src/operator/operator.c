@@ -72,3 +72,19 @@ const kelp_operator *kelp_operator_find(kelp_str domain, kelp_str name) {
     KELP_ASSERT(found == NULL || found == &kelp_operators[found->id]);
     return found;
 }
+
+void kelp_operator_standard(const kelp_operator **inout_op, int64_t *inout_version) {
+    static const struct {
+        const kelp_operator *contrib, *standard;
+        int64_t version;
+    } rows[] = {{KELP_OP_MS(DequantizeLinear), KELP_OP(DequantizeLinear), 21},
+                {KELP_OP_MS(GatherND), KELP_OP(GatherND), 13},
+                {KELP_OP_MS(QuantizeLinear), KELP_OP(QuantizeLinear), 21}};
+    for (size_t i = 0; i < KELP_COUNT(rows); i++) {
+        if (*inout_op == rows[i].contrib) {
+            *inout_op = rows[i].standard;
+            *inout_version = rows[i].version;
+            return;
+        }
+    }
+}

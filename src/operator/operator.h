@@ -44,6 +44,10 @@ extern const kelp_operator kelp_operators[KELP_OPERATOR_COUNT];
  * for ai.onnx. */
 const kelp_operator *kelp_operator_find(kelp_str domain, kelp_str name);
 
+/* Replaces an operator of com.microsoft, and its version, by that of ai.onnx with the same meaning,
+ * if there is one. */
+void kelp_operator_standard(const kelp_operator **inout_op, int64_t *inout_version);
+
 /* Returns the schema of the operator at `version` of its domain, or NULL. */
 static inline const kelp_onnx_schema *kelp_operator_schema(const kelp_operator *op,
                                                            int64_t version) {

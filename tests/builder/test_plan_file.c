@@ -582,7 +582,8 @@ static void blocks_without_a_constant_are_not_stored(void **state) {
     check_ok(kelp_cpu_packs_create(allocator, true, NULL, &origin.take_packs));
     check_ok(kelp_cpu_engine_make(b.runtime, graph, &options, &origin, &engine));
     const kelp_cpu_node *node = &engine->program->nodes[0];
-    const kelp_op_pack_site site = {&engine->packs->packs, node->node, node->index};
+    const kelp_op_pack_site site = {
+        .packs = &engine->packs->packs, .node = node->node, .index = node->index};
     for (int i = 0; i < 3; i++) {
         const kelp_op_packing packing = {.layout = "x/1", .size_bytes = 64, .inputs = inputs[i]};
         void *room = NULL;
@@ -606,6 +607,47 @@ typedef struct user {
     kelp_engine *engine;
     answer found;
 } user;
+
+/* Runs x · kernel · second; returns the bytes of packed weights. */
+static size_t run_twice(const float *second, float *out) {
+    bench b;
+    kelp_graph *graph = NULL;
+    kelp_net_tensor *x = NULL;
+    kelp_layer *w = NULL, *layer = NULL;
+    const float *weights[] = {kernel, second};
+    float row[2 * WIDTH];
+    fill(row, 2 * WIDTH, 6);
+    bench_open(&b);
+    check_ok(kelp_network_add_input(b.network, "x", KELP_F32, dims(2, 2, WIDTH), &x));
+    for (int i = 0; i < 2; i++) {
+        const kelp_weights given = {KELP_F32, weights[i], (int64_t)WIDTH * WIDTH,
+                                    i == 0 ? "a" : "b"};
+        check_ok(kelp_network_add_constant(b.network, dims(2, WIDTH, WIDTH), given, &w));
+        check_ok(kelp_network_add_matrix_multiply(b.network, x, KELP_MATRIX_NONE, out_of(w),
+                                                  KELP_MATRIX_NONE, &layer));
+        x = out_of(layer);
+    }
+    check_ok(kelp_network_mark_output(b.network, x));
+    check_ok(kelp_network_lower(b.network, &graph));
+    check_ok(kelp_engine_create(b.runtime, graph, NULL, &b.engine));
+    check_ok(kelp_context_create(b.engine, &b.context));
+    bind(b.context, 0, KELP_F32, dims(2, 2, WIDTH), row);
+    check_ok(kelp_context_invoke(b.context));
+    memcpy(out, kelp_context_output(b.context, 0)->data, 2 * WIDTH * sizeof *out);
+    size_t packed = kelp_engine_get_stats(b.engine).weight_bytes_packed;
+    kelp_graph_release(graph);
+    bench_close(&b);
+    return packed;
+}
+
+static void nodes_with_the_same_weights_share_a_packed_copy(void **state) {
+    float copy[WIDTH * WIDTH], shared[2 * WIDTH], separate[2 * WIDTH];
+    (void)state;
+    memcpy(copy, kernel, sizeof copy);
+    size_t once = run_twice(kernel, shared), twice = run_twice(copy, separate);
+    assert_memory_equal(shared, separate, sizeof shared);
+    assert_true(twice >= once + sizeof copy);
+}
 
 static void *use(void *userp) {
     user *u = userp;
@@ -790,6 +832,7 @@ int main(void) {
         cmocka_unit_test(duplicate_names_fail),
         cmocka_unit_test(blocks_without_a_constant_are_not_stored),
         cmocka_unit_test(known_shapes_are_packed_in_the_build),
+        cmocka_unit_test(nodes_with_the_same_weights_share_a_packed_copy),
         cmocka_unit_test(contexts_share_packed_weights),
         cmocka_unit_test(engines_of_one_file_share_pages),
         cmocka_unit_test(failed_allocations_are_reported),

@@ -15,7 +15,7 @@ import kelp
 import ml_dtypes
 import numpy as np
 import onnxruntime
-from onnx import TensorProto as T
+from onnx import TensorProto as T, helper
 from support import DIGITS, Interrupt, MODELS, ROOT, endless, identity, main, model
 
 
@@ -291,6 +291,59 @@ class Memory(unittest.TestCase):
         copied, = binding.copy_outputs_to_cpu()
         y[:] = 0
         self.assertEqual(copied.tolist(), [[7] * 3] * 2)
+
+    def graph(self, nodes, inputs, outputs):
+        made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(*i) for i in inputs], [helper.make_tensor_value_info(*o) for o in outputs])
+        imports = [helper.make_opsetid("", 24), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(made, opset_imports=imports, ir_version=11).SerializeToString()
+
+    def check_cache(self, made, feeds, cache, caches):
+        """Runs steps with `caches` (inputs and outputs by name) bound to the same memory, and compares with steps that copy them."""
+        copying, sharing = kelp.InferenceSession(made), kelp.InferenceSession(made)
+        old, shared = ({name: cache.copy() for name in caches} for _ in range(2))
+        addresses = [array.ctypes.data for array in shared.values()]
+        for feed in feeds:
+            y, *new = copying.run(["y", *caches.values()], {**feed, **old})
+            old = dict(zip(caches, new))
+            binding = sharing.io_binding()
+            for name, array in feed.items():
+                binding.bind_cpu_input(name, array)
+            for name, output in caches.items():
+                binding.bind_cpu_input(name, shared[name])
+                binding.bind_output(output, "cpu", 0, np.float32, cache.shape, shared[name].ctypes.data)
+            binding.bind_output("y")
+            sharing.run_with_iobinding(binding)
+            np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[-1], y)
+        self.assertEqual([array.ctypes.data for array in shared.values()], addresses)
+        for name, rows in old.items():
+            np.testing.assert_array_equal(shared[name], rows)
+
+    def test_group_query_attention_appends_to_a_cache_in_place(self):
+        random = np.random.default_rng(3)
+        sizes = (("q", T.FLOAT, ("b", "n", 32)), ("k", T.FLOAT, ("b", "n", 16)), ("v", T.FLOAT, ("b", "n", 16)),
+                 ("past_k", T.FLOAT, ("b", 2, "p", 8)), ("past_v", T.FLOAT, ("b", 2, "p", 8)), ("lasts", T.INT32, ("b",)), ("total", T.INT32, ()))
+        outputs = (("y", T.FLOAT, ("b", "n", 32)), ("k_out", T.FLOAT, ("b", 2, "p", 8)), ("v_out", T.FLOAT, ("b", 2, "p", 8)))
+        node = helper.make_node("GroupQueryAttention", [i[0] for i in sizes], [o[0] for o in outputs], domain="com.microsoft", num_heads=4,
+                                kv_num_heads=2)
+        made = self.graph([node], sizes, outputs)
+        feeds, count = [], 0
+        for fresh in (5, 1, 1, 3):  # of both sequences; the second one is two tokens shorter
+            count += fresh
+            feeds.append({name: random.standard_normal((2, fresh, width)).astype("f4") for name, width in (("q", 32), ("k", 16), ("v", 16))})
+            feeds[-1].update(lasts=np.array([count - 1, count - 3], np.int32), total=np.array(count, np.int32))
+        self.check_cache(made, feeds, np.zeros((2, 2, 12, 8), "f4"), {"past_k": "k_out", "past_v": "v_out"})
+
+    def test_tensor_scatter_writes_to_a_cache_in_place(self):
+        random = np.random.default_rng(4)
+        nodes = [helper.make_node("TensorScatter", ["past", "x", "at"], ["present"]),
+                 helper.make_node("Attention", ["q", "present", "present", "", "", "", "counts"], ["y"])]
+        inputs = (("past", T.FLOAT, (2, 3, 16, 8)), ("x", T.FLOAT, (2, 3, 1, 8)), ("at", T.INT64, (2,)), ("q", T.FLOAT, (2, 3, 1, 8)),
+                  ("counts", T.INT64, (2,)))
+        outputs = (("y", T.FLOAT, (2, 3, 1, 8)), ("present", T.FLOAT, (2, 3, 16, 8)))
+        made = self.graph(nodes, inputs, outputs)
+        feeds = [{"x": random.standard_normal((2, 3, 1, 8)).astype("f4"), "q": random.standard_normal((2, 3, 1, 8)).astype("f4"),
+                  "at": np.array([step, step + 2]), "counts": np.array([step + 1, step + 3])} for step in range(4)]
+        self.check_cache(made, feeds, random.standard_normal((2, 3, 16, 8)).astype("f4"), {"past": "present"})
 
     def test_unwritable_outputs_are_rejected(self):
         session = kelp.InferenceSession(model("Relu", [("x", T.FLOAT, (2, 3))], [("y", T.FLOAT, (2, 3))]))

@@ -31,6 +31,7 @@ POEM = [1, 4093, 198, 19161, 253, 1890, 8216, 563, 260, 3426, 30, 2, 198, 1, 520
 PARIS = 7042
 STEPS = 32
 MOST_GROWTH_MIB = 24
+MOST_DIVERGENCE = 0.05  # in nats; 8-bit activations alone make 0.003 to 0.007
 
 
 def peer(path):
@@ -60,14 +61,26 @@ def generate(session, prompt, steps, follow=None):
     return rows
 
 
+def divergence(expected, found):
+    """The Kullback-Leibler divergence of the next token's distributions, from logits."""
+    ours, theirs = (row.astype(np.float64) - row.max() for row in (found, expected))
+    ours, theirs = (row - np.log(np.exp(row).sum()) for row in (ours, theirs))
+    return float((np.exp(theirs) * (theirs - ours)).sum())
+
+
 def check_generation(name, path, kelp):
     rtol, atol = zoo.TOLERANCES[name]
     theirs = generate(peer(path), QUESTION, STEPS)
     session = kelp.InferenceSession(path)
     ours = generate(session, QUESTION, STEPS, theirs)
-    far = [step for step in range(STEPS) if not np.allclose(ours[step], theirs[step], rtol, atol)]
-    if far:
-        return False, f"logits differ at steps {far}: by {np.abs(ours[far[0]] - theirs[far[0]]).max():.3g} at the first"
+    if name in zoo.BY_DISTRIBUTION:
+        apart = np.mean([divergence(a, b) for a, b in zip(theirs, ours)])
+        if not apart < MOST_DIVERGENCE:
+            return False, f"the distributions of the next token diverge by {apart:.3g}"
+    else:
+        far = [step for step in range(STEPS) if not np.allclose(ours[step], theirs[step], rtol, atol)]
+        if far:
+            return False, f"logits differ at steps {far}: by {np.abs(ours[far[0]] - theirs[far[0]]).max():.3g} at the first"
     if name != "smollm_int4" and PARIS not in [int(row.argmax()) for row in ours]:
         return False, "it does not name Paris"
     generate(session, POEM, STEPS)

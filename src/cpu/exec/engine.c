@@ -148,8 +148,10 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
                        .pool = engine->runtime->pool,
                        .release_pages = release_pages,
                        .release_userp = engine};
-    if (engine->packs != NULL)
-        env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
+    env.pack = (kelp_op_pack_site){.packs = engine->packs != NULL ? &engine->packs->packs : NULL,
+                                   .node = node,
+                                   .index = out->index,
+                                   .shares = &engine->shares};
     kelp_status *status = NULL;
     if (match.op->kernel == NULL)
         status = create_bridge(engine, &match, node, &out->state);
@@ -302,6 +304,7 @@ static kelp_status *finish_graph(kelp_cpu_engine *engine) {
 static kelp_status *create_kernels(kelp_cpu_engine *engine) {
     KELP_ASSERT(engine->inputs != NULL || engine->graph->main->input_count == 0);
     KELP_TRY(create_program(engine, engine->graph->main, &engine->program));
+    kelp_pack_shares_close(&engine->shares);
     size_t all = engine->graph->main->node_count;
     return report_progress(engine, all, all);
 }
@@ -359,6 +362,7 @@ static kelp_status *new_engine(kelp_runtime *runtime, kelp_cpu_engine **out) {
     kelp_cpu_engine *engine = NULL;
     KELP_TRY(KELP_NEW(runtime->allocator, kelp_cpu_engine, &engine));
     atomic_init(&engine->references, 1);
+    kelp_pack_shares_init(&engine->shares);
     engine->runtime = kelp_runtime_retain(runtime);
     engine->allocator = runtime->allocator;
     kelp_cpu_engine_weights_init(engine);
@@ -414,6 +418,7 @@ void kelp_cpu_engine_release(kelp_cpu_engine *engine) {
         return;
     kelp_cpu_engine_release(engine->refitted);
     destroy_program(engine, engine->program);
+    kelp_pack_shares_deinit(&engine->shares);
     kelp_cpu_packs_destroy(engine->packs);
     kelp_partition_deinit(&engine->partition);
     for (kelp_cpu_owned_block *block = engine->owned, *next; block != NULL; block = next) {

@@ -85,6 +85,7 @@ typedef struct kelp_cpu_engine {
     struct kelp_cpu_engine *refitted;        /* engine of the last refit, or NULL */
     bool stripped;                           /* weights are missing until a refit */
     kelp_cpu_packs *packs;                   /* of an engine image that is read or built; or NULL */
+    kelp_pack_shares shares;                 /* packed weights that several nodes use */
     uint32_t node_count;                     /* created so far, see kelp_cpu_node.index */
     kelp_cpu_image_source refittable_source; /* of an image that can be refitted */
 } kelp_cpu_engine;

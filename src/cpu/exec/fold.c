@@ -106,7 +106,7 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
 
 /* Returns true for a node that converts 8-bit weights to floats. */
 static bool widens_bytes(const kelp_node *node) {
-    if (node->op == KELP_OP(DequantizeLinear))
+    if (node->op == KELP_OP(DequantizeLinear) || node->op == KELP_OP_MS(DequantizeLinear))
         return true;
     const kelp_tensor *x =
         node->input_count == 1 && node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;

@@ -37,6 +37,8 @@
 /* Multiply-adds of packed weights of 2, 4 or 8 bits: of tiles, and one row at a time. */
 #define KELP_GRAIN_BITS_TILES 100000
 #define KELP_GRAIN_BITS_ROWS 200000
+/* Multiply-adds of packed weights of 4 or 8 bits and activations of 8 bits. */
+#define KELP_GRAIN_BITS_INT8 1000000
 /* Multiply-adds of one direction of a recurrent layer. */
 #define KELP_GRAIN_RECURRENT 500000
 /* Floats that are transposed or gathered. */

@@ -249,7 +249,10 @@ static bool calls_function(const kelp_node *node) {
 }
 
 static kelp_status *infer_node(kelp_infer *infer, kelp_node *node) {
-    const kelp_onnx_schema *schema = kelp_operator_schema(node->op, node->opset_version);
+    const kelp_operator *op = node->op;
+    int64_t version = node->opset_version;
+    kelp_operator_standard(&op, &version);
+    const kelp_onnx_schema *schema = kelp_operator_schema(op, version);
     KELP_TRY(infer_subgraphs(infer, node));
     if (calls_function(node))
         return NULL;

@@ -60,6 +60,8 @@ kelp_status *kelp_pass_scale(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_affine(kelp_block *block) KELP_MUST_USE;
 /* Fuses Conv + activation → kelp::ConvAct. */
 kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
+/* Replaces operators of com.microsoft by those of ai.onnx that other passes match. */
+kelp_status *kelp_pass_contrib(kelp_block *block) KELP_MUST_USE;
 /* Fuses MatMul, Gemm or Conv between DequantizeLinear and QuantizeLinear → kelp::QMatMul,
  * kelp::QConv. */
 kelp_status *kelp_pass_quant(kelp_block *block) KELP_MUST_USE;

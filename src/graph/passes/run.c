@@ -42,8 +42,8 @@ kelp_status *kelp_pass_each(kelp_block *block,
 }
 
 kelp_status *kelp_passes_run_quant(kelp_block *block) {
-    static const pass_fn passes[] = {kelp_pass_simplify, kelp_pass_gelu, kelp_pass_quant,
-                                     kelp_pass_quant_dynamic, kelp_pass_weights};
+    static const pass_fn passes[] = {kelp_pass_contrib, kelp_pass_simplify,      kelp_pass_gelu,
+                                     kelp_pass_quant,   kelp_pass_quant_dynamic, kelp_pass_weights};
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 

@@ -4,6 +4,7 @@
 #define KELP_RUNTIME_OPSET_PACK_H_
 
 #include <kelp/opset.h>
+#include <pthread.h>
 
 typedef struct kelp_packs kelp_packs;
 struct kelp_packs {
@@ -15,5 +16,19 @@ struct kelp_packs {
     kelp_status *(*made)(kelp_packs *packs, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void *data);
 };
+
+/* Blocks that several nodes of an engine may use: nodes of one operator with the same attributes
+ * and constants pack the same bytes. Thread-safe. */
+typedef struct kelp_pack_shares {
+    pthread_mutex_t lock;
+    struct kelp_pack_share *first;
+    bool creating; /* kernels are created, one after the other */
+} kelp_pack_shares;
+
+void kelp_pack_shares_init(kelp_pack_shares *shares);
+/* Ends the creation of kernels: all blocks are written. */
+void kelp_pack_shares_close(kelp_pack_shares *shares);
+/* All blocks must have been freed. */
+void kelp_pack_shares_deinit(kelp_pack_shares *shares);
 
 #endif

@@ -155,8 +155,31 @@ def fused_matmul_and_fused_gemm(own):
     own.microsoft("FusedMatMul", [f32(7, 2, 3, 4), f32(2, 3, 4, 6)], transBatchA=1)
     own.microsoft("FusedMatMul", [f32(4, 2, 3, 7), f32(4, 2, 3, 6)], transBatchA=1, transA=1, transBatchB=1, alpha=2.0)
     own.microsoft("FusedMatMul", [f32(4, 5), f32(6, 5)], transB=1, constants=(1,))
+    own.microsoft("TransposeMatMul", [f32(3, 5, 4), f32(5, 6)], transA=1, alpha=0.5)
     for act, more in (("Relu", {}), ("Tanh", {}), ("LeakyRelu", {"activation_alpha": 0.2})):
         own.microsoft("FusedGemm", [f32(4, 5), f32(6, 5), f32(6)], transB=1, alpha=0.5, activation=act, constants=(1, 2), **more)
+
+
+def nbits_elements(packed, bits):
+    """Unpacks the last dimension; the first element of a byte is in its low bits."""
+    each = 8 // bits
+    return np.stack([packed >> bits * i & (1 << bits) - 1 for i in range(each)], -1).reshape(*packed.shape[:-1], -1).astype(np.float64)
+
+
+def nbits_product(a, b, scales, zeros, bits, block, quantized=True):
+    """A times the transposed weights; `quantized`: with blocks of A in 8 bits."""
+    n, blocks = scales.shape
+    zero = 1 << bits - 1 if zeros is None else nbits_elements(zeros, bits)[:, :blocks, None]
+    weights = (nbits_elements(b, bits) - zero) * scales[..., None]
+    rows = np.zeros((len(a), blocks * block), np.float32)
+    rows[:, :a.shape[1]] = a
+    rows = rows.reshape(len(a), blocks, block)
+    if quantized:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            largest = np.abs(rows).max(-1, keepdims=True)
+            whole = np.rint(rows * np.where(largest > 0, np.float32(127) / largest, np.float32(0)))
+            rows = np.where(np.isfinite(largest), whole * (largest / np.float32(127)), np.nan)
+    return np.einsum("mbk,nbk->mn", rows.astype(np.float64), weights).astype(np.float32)
 
 
 def matmul_nbits(own):
@@ -170,6 +193,45 @@ def matmul_nbits(own):
             own.microsoft("MatMulNBits", [a, b, scales], constants=(1, 2), **more)
             own.microsoft("MatMulNBits", [a, b, scales, zeros], constants=(1, 2, 3), **more)
     own.microsoft("MatMulNBits", [a, b, scales, None, None, f32(n)], constants=(1, 2, 5), **more)
+    # the block of each element's scale
+    for bits in (2, 4, 8):
+        b, scales, zeros = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((9, 3, 4 * bits), (9, 3), (9, -(-3 * bits // 8))))
+        scales, a, groups = (scales / 2560).astype(np.float32), f32(2, 90), rng.integers(0, 3, 90).astype(np.int32)
+        zero = nbits_elements(zeros, bits)[:, :3][:, groups]
+        weights = (nbits_elements(b, bits).reshape(9, -1)[:, :90] - zero) * scales[:, groups]
+        own.add("MatMulNBits", [a, b, scales, zeros, groups], constants=(1, 2, 3, 4), opset=1, domain="com.microsoft", N=9, K=90, bits=bits,
+                block_size=32, atol=1e-4, reference=[(a @ weights.T).astype(np.float32)])
+    own.refuse("MatMulNBits", [a, b, scales, zeros, groups + 1], "element", opset=1, domain="com.microsoft", N=9, K=90, bits=8, block_size=32)
+
+
+def matmul_nbits_int8(own):
+    """Activations of 8 bits. The last rows of B, blocks that K does not fill, and rows of A beyond the largest tile."""
+    for bits, k, n, block in ((4, 64, 7, 32), (4, 100, 37, 16), (8, 96, 16, 32), (4, 300, 33, 128), (8, 520, 18, 256), (4, 256, 50, 64), (8, 48, 5, 16)):
+        blocks = -(-k // block)
+        b = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
+        scales = f32(n, blocks, low=0.01, high=0.1)
+        zeros = rng.integers(0, 256, (n, -(-blocks * bits // 8))).astype(np.uint8)
+        for m in (1, 2, 13, 70) if block == 32 else (1, 7):
+            a, more = f32(m, k), {"N": n, "K": k, "bits": bits, "block_size": block, "accuracy_level": 4}
+            more["reference"] = [nbits_product(a, b, scales, zeros, bits, block)]
+            own.add("MatMulNBits", [a, b, scales, zeros], constants=(1, 2, 3), opset=1, domain="com.microsoft", atol=1e-4, **more)
+            half = [a.astype(np.float16), b, scales.astype(np.float16), zeros]
+            more["reference"] = [nbits_product(half[0], b, half[2], zeros, bits, block).astype(np.float16)]
+            own.add("MatMulNBits", half, constants=(1, 2, 3), opset=1, domain="com.microsoft", rtol=2e-3, atol=1e-2, **more)
+    more = {"N": n, "K": k, "bits": bits, "block_size": block, "accuracy_level": 4, "atol": 1e-4}
+    own.microsoft("MatMulNBits", [a, b, scales], constants=(1, 2), **more)
+    own.microsoft("MatMulNBits", [a, b, scales, None, None, f32(n)], constants=(1, 2, 5), **more)
+    # weights that are not constant: activations stay float
+    own.add("MatMulNBits", [a, b, scales, zeros], opset=1, domain="com.microsoft", **more,
+            reference=[nbits_product(a, b, scales, zeros, bits, block, quantized=False)])
+    # rows of zeros and of infinite elements
+    a[0], a[1, 3] = 0, np.inf
+    own.add("MatMulNBits", [a, b, scales], constants=(1, 2), opset=1, domain="com.microsoft", **more,
+            reference=[nbits_product(a, b, scales, None, bits, block)])
+    two = rng.integers(0, 256, (9, 3, 8)).astype(np.uint8)
+    a, scales = f32(3, 90), f32(9, 3, low=0.01, high=0.1)
+    own.add("MatMulNBits", [a, two, scales], constants=(1, 2), opset=1, domain="com.microsoft", N=9, K=90, bits=2, block_size=32, accuracy_level=4,
+            atol=1e-4, reference=[nbits_product(a, two, scales, None, 2, 32)])
 
 
 def einsum(own):
@@ -254,5 +316,5 @@ def einsum_with_wrong_equation(own):
 
 CASES = [
     matmul, gemm, matmul_integer, qlinear_matmul, quantized_products, matmul_integer_to_float_and_qgemm,
-    fused_matmul_and_fused_gemm, matmul_nbits, einsum, einsum_against_numpy, einsum_of_random_equations,
+    fused_matmul_and_fused_gemm, matmul_nbits, matmul_nbits_int8, einsum, einsum_against_numpy, einsum_of_random_equations,
     einsum_with_wrong_equation, det_inverse_and_cdist]

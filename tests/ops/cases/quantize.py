@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from .common import T, f32, helper, ints, rng
+from .common import T, as_proto, f32, helper, ints, rng
 
 
 def quantize_and_dequantize_linear(own):
@@ -86,4 +86,73 @@ def qlinear_elementwise(own):
                       constants=(1, 2, 3, 4))
 
 
-CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise]
+def gather_block_quantized(own):
+    """Indices of each rank, out of range and negative; each type of data and place of the axes; zero points in rows of whole bytes."""
+    gather = lambda inputs, **more: own.microsoft("GatherBlockQuantized", inputs, constants=(0, *range(2, len(inputs))), **more)  # noqa: E731
+    indices = np.array([[3, 0, -1], [1, 20, 2]])
+    for bits in (2, 4, 8):
+        rows, blocks, block = 5, 3, 32
+        data = rng.integers(0, 256, (rows, blocks * block * bits // 8)).astype(np.uint8)
+        zeros = rng.integers(0, 256, (rows, -(-blocks * bits // 8))).astype(np.uint8)
+        for kind in (np.float32, np.float16):
+            scales, more = f32(rows, blocks, low=0.01, high=0.1).astype(kind), {"bits": bits, "block_size": block}
+            gather([data, indices, scales, zeros], **more)
+            gather([data, indices.astype(np.int32), scales], gather_axis=0, quantize_axis=-1, **more)
+            gather([data, np.int64(2), scales], **more)
+    data = rng.integers(0, 256, (4, 3, 70)).astype(np.uint8)
+    gather([data, np.array([1, 3]), f32(4, 3, 5), rng.integers(0, 256, (4, 3, 5)).astype(np.uint8)], bits=8, block_size=16, quantize_axis=2)
+    for kind in (ml_dtypes.uint4, ml_dtypes.int4):
+        low = -8 if kind is ml_dtypes.int4 else 0
+        small = lambda *shape: rng.integers(low, low + 16, shape).astype(kind)  # noqa: B023,E731
+        gather([small(3, 5, 36), np.array([[0, 4], [2, -1]]), f32(3, 5, 3), small(3, 5, 3)], gather_axis=1, quantize_axis=2, block_size=16)
+        gather([small(33, 3, 4), np.array([1]), f32(3, 3, 4)], gather_axis=1, quantize_axis=0, block_size=16)
+        gather([small(2, 33), np.array([1, 0, 1]), f32(2, 3)], block_size=16)
+    for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float4_e2m1fn):
+        data = f32(4, 40).astype(kind)
+        wanted = data.astype(np.float32)[[2, 0]]
+        add = lambda scales, spread, size: own.add(  # noqa: E731
+            "GatherBlockQuantized", [data, np.array([2, 0]), scales], constants=(0, 2), opset=1, domain="com.microsoft", block_size=size,  # noqa: B023
+            reference=[wanted * spread])  # noqa: B023
+        add(np.full((1, 1), 0.5, np.float32), 0.5, 0)
+        scales = f32(4, 3)
+        add(scales, scales.repeat(16, 1)[[2, 0], :40], 16)
+    rows, scales = np.zeros((4, 32), np.uint8), np.ones((4, 2), np.float32)
+    own.refuse("GatherBlockQuantized", [rows, indices, scales], "expected 2, 4", domain="com.microsoft", opset=1, bits=3)
+    own.refuse("GatherBlockQuantized", [rows, indices, scales], "power of 2", domain="com.microsoft", opset=1, bits=8, block_size=24)
+    own.refuse("GatherBlockQuantized", [rows, indices, scales], "do not match the blocks", domain="com.microsoft", opset=1, bits=8, block_size=32)
+
+
+def contrib_quantize_and_dequantize(own):
+    """QuantizeLinear and DequantizeLinear of com.microsoft, which ONNX Runtime's quantizer writes for types of 16 and 4 bits."""
+    x = f32(3, 4, 5, low=-3, high=3)
+    for kind in (np.uint8, np.int8, np.uint16, np.int16):
+        zero = kind(7)
+        limits = np.iinfo(kind)
+        own.microsoft("QuantizeLinear", [x, np.float32(0.02), zero],
+                      reference=[np.clip(np.rint(x / np.float32(0.02)) + 7, limits.min, limits.max).astype(kind)])
+        own.microsoft("DequantizeLinear", [rng.integers(0, 120, (3, 4, 5)).astype(kind), np.float32(0.02), zero], constants=(1, 2))
+        own.microsoft("DequantizeLinear", [rng.integers(0, 120, (3, 4, 5)).astype(kind), f32(4, low=0.1, high=1), rng.integers(0, 9, 4).astype(kind)],
+                      axis=1, constants=(1, 2))
+    # between them, a MatMul becomes an integer GEMM
+    nodes = [helper.make_node(*row, domain="com.microsoft") for row in (
+        ("DequantizeLinear", ["x", "s", "zx"], ["a"]), ("DequantizeLinear", ["w", "s", "zw"], ["b"]), ("QuantizeLinear", ["p", "t", "zx"], ["y"]))]
+    nodes.insert(2, helper.make_node("MatMul", ["a", "b"], ["p"]))
+    values = {"s": np.float32(0.02), "t": np.float32(0.3), "zx": np.uint8(120), "zw": np.int8(-3), "w": rng.integers(-128, 128, (40, 9)).astype(np.int8)}
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.UINT8, ["n", 40])], [helper.make_tensor_value_info("y", T.UINT8, ["n", 9])],
+                              [as_proto(name, np.asarray(value)) for name, value in values.items()])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)
+    own.model("contrib_matmul", made, [("x", rng.integers(0, 256, (6, 40)).astype(np.uint8))], atol=1)
+
+
+def qlinear_where(own):
+    for kind in (np.uint8, np.int8):
+        byte = lambda *shape: rng.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)  # noqa: B023,E731
+        scales, zeros = [np.float32(v) for v in (0.02, 0.013, 0.03)], [kind(v) for v in (3, 11, 7)]
+        for shapes in (((2, 3, 5), (2, 3, 5), (2, 3, 5)), ((3, 1), (2, 3, 5), (1,)), ((4,), (3, 1), (4,))):
+            chosen, x, y = rng.integers(0, 2, shapes[0]).astype(bool), byte(*shapes[1]), byte(*shapes[2])
+            own.microsoft("QLinearWhere", [chosen, x, scales[0], zeros[0], y, scales[1], zeros[1], scales[2], zeros[2]],
+                          constants=(2, 3, 5, 6, 7, 8))
+
+
+CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise, gather_block_quantized,
+         contrib_quantize_and_dequantize, qlinear_where]

@@ -78,6 +78,7 @@ def gather(own):
     own.add("Gather", [np.array(["p", "q", "r"], object), i64(2, 0)])
     own.add("GatherElements", [x, rng.integers(-3, 3, (2, 2, 4, 5))], axis=1)
     own.add("GatherND", [x, rng.integers(0, 2, (4, 2))])
+    own.microsoft("GatherND", [x, rng.integers(0, 2, (4, 2))])
     own.add("GatherND", [x, rng.integers(0, 3, (2, 6, 1))], batch_dims=1)
 
 

@@ -20,6 +20,7 @@
 
 KELP_F32_OPERATIONS(DEFINE_F32_GET)
 DEFINE_GET(int8, KELP_INT8_ISAS, int8)
+DEFINE_GET(nbits_int8, KELP_INT8_ISAS, int8)
 DEFINE_GET(bf16, KELP_BF16_ISAS, bf16)
 
 const kelp_math_kernels *kelp_math_kernels_at(int index) {

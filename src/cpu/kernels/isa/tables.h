@@ -18,6 +18,7 @@
 #include "cpu/kernels/int8/int8_kernels.h"
 #include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/math/math_kernels.h"
+#include "cpu/kernels/nbits/nbits_int8_kernels.h"
 #include "cpu/kernels/nbits/nbits_kernels.h"
 #include "cpu/kernels/norm/norm_kernels.h"
 #include "cpu/kernels/product/product_kernels.h"
@@ -66,6 +67,7 @@
 #define KELP_DECLARE_F32_TABLES(operation) KELP_F32_ISAS(KELP_DECLARE_TABLE, operation)
 KELP_F32_OPERATIONS(KELP_DECLARE_F32_TABLES)
 KELP_INT8_ISAS(KELP_DECLARE_TABLE, int8)
+KELP_INT8_ISAS(KELP_DECLARE_TABLE, nbits_int8)
 KELP_BF16_ISAS(KELP_DECLARE_TABLE, bf16)
 #undef KELP_DECLARE_F32_TABLES
 #undef KELP_DECLARE_TABLE

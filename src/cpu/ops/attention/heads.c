@@ -13,15 +13,22 @@ kelp_status *kelp_sdpa_reserve(kelp_op_args *args, kelp_sdpa *s, size_t *out_off
     return kelp_ops_scratch(args, 1, bytes, out_offset);
 }
 
+/* Returns true if the past rows are in the memory of the result: new rows are appended to them. */
+static bool appends(const kelp_heads *h) {
+    return h->old != NULL && h->old->data == h->to && h->old->dtype == KELP_F32 &&
+           h->old_first == 0 && h->old_rows == h->rows;
+}
+
 static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_heads *h = userp;
+    const bool in_place = appends(h);
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
         int64_t image = at / h->heads, head = at % h->heads;
         int64_t past = h->past_counts != NULL ? h->past_counts[image] : h->past;
         KELP_ASSERT(past >= 0 && past + h->fresh <= h->rows);
         float *to = h->to + at * h->rows * h->size;
-        if (h->old != NULL && past > 0)
+        if (h->old != NULL && past > 0 && !in_place)
             kelp_real_load_f32(h->old->dtype, h->old->data,
                                h->old_first + at * h->old_rows * h->size, past * h->size, to);
         to += past * h->size;
@@ -32,14 +39,16 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
             for (int64_t d = 0; d < h->size && bias != NULL; d++)
                 to[d] += bias[d];
         }
-        memset(to, 0, (size_t)((h->rows - past - h->fresh) * h->size) * sizeof *to);
+        if (!in_place)
+            memset(to, 0, (size_t)((h->rows - past - h->fresh) * h->size) * sizeof *to);
     }
 }
 
 void kelp_heads_gather(const kelp_op_env *env, const kelp_heads *heads, kelp_sdpa_view *out) {
     uintptr_t userp = (uintptr_t)heads;
     KELP_ASSERT(heads->to != NULL);
-    int64_t each = KELP_MAX((int64_t)1, heads->rows * heads->size);
+    int64_t rows = appends(heads) ? heads->fresh : heads->rows;
+    int64_t each = KELP_MAX((int64_t)1, rows * heads->size);
     kelp_op_parallel(env, heads->batch * heads->heads, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, each),
                      gather_range, (void *)userp);
     *out = (kelp_sdpa_view){heads->to, heads->heads * heads->rows * heads->size,

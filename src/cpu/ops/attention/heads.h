@@ -23,7 +23,8 @@ typedef struct kelp_heads {
     const int64_t *past_counts; /* for each image, instead of `past`; or NULL */
     float *to;
 } kelp_heads;
-/* Copies the rows on all threads; `*out` is a view of the result. */
+/* Copies the rows on all threads; `*out` is a view of the result. If `old` is float32 and has the
+ * memory and the rows of the result, only the new rows are written. */
 void kelp_heads_gather(const kelp_op_env *env, const kelp_heads *heads, kelp_sdpa_view *out);
 
 /* A mask_index or key_padding_mask: lengths (or ends and starts), [batch, keys] or [batch, queries,

@@ -97,6 +97,8 @@ static kelp_status *pack(kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout
         kelp_status *status = pack_taps_first(w, memory);
         if (status != NULL)
             kelp_op_unpack(&w->layouts[layout], w->allocator);
+        else
+            kelp_op_pack_done(&w->layouts[layout]);
         return status;
     }
     if (layout == KELP_CONV_BF16_ROWS)
@@ -105,6 +107,7 @@ static kelp_status *pack(kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout
     else
         kelp_bf16_pack_transposed(kelp_bf16_kernels_get(), w->weights, depth, depth, w->channels,
                                   memory);
+    kelp_op_pack_done(&w->layouts[layout]);
     return NULL;
 }
 

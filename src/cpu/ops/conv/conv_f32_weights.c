@@ -82,6 +82,7 @@ static kelp_status *pack(const kelp_conv_weights *w, const kelp_gemm_kernels *ke
     else if (memory != NULL)
         kelp_conv_winograd_pack(kelp_conv_kernels_get(), w->taps, points, w->data, w->in_channels,
                                 w->out_channels, memory);
+    kelp_op_pack_done(&out->packed);
     out->kernels = kernels;
     return NULL;
 }

@@ -10,10 +10,17 @@
 #include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/nbits/nbits_kernels.h"
 #include "cpu/kernels/vector/vector_kernels.h"
-#include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/matmul/matmul_nbits.h"
 
-enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
+enum {
+    A = KELP_NBITS_A,
+    B = KELP_NBITS_B,
+    SCALES = KELP_NBITS_SCALES,
+    ZEROS = KELP_NBITS_ZEROS,
+    GROUPS = KELP_NBITS_GROUPS,
+    BIAS = KELP_NBITS_BIAS
+};
 #define DIRECT_ROWS 4 /* maximum rows of A that are multiplied by packed elements directly */
 
 typedef struct bits_plan {
@@ -40,36 +47,49 @@ static kelp_status *check_operands(kelp_op_args *args, const bits_plan *p) {
         return kelp_ops_bad_shapes(args, b, zeros, "the zero points do not match the blocks of B");
     if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != rows))
         return kelp_ops_bad_shapes(args, b, bias, "expected a bias of N values");
-    if (kelp_ops_in(args, GROUPS) != NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "operator 'MatMulNBits': the deprecated input g_idx is not supported");
+    const kelp_tensor *groups = kelp_ops_in(args, GROUPS);
+    if (groups != NULL &&
+        (groups->dtype != KELP_I32 ||
+         (kelp_tensor_elements(groups) != p->k && kelp_tensor_elements(groups) != p->padded)))
+        return kelp_ops_bad_shapes(args, b, groups, "expected int32 g_idx of K values");
     return NULL;
 }
 
-static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
-    bits_plan *p = args->plan;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 3));
-    const kelp_tensor *a = args->inputs[A];
-    p->n = kelp_node_attr_i64(args->node, "N", 0);
-    p->k = kelp_node_attr_i64(args->node, "K", 0);
-    p->bits = kelp_node_attr_i64(args->node, "bits", 4);
-    p->block = kelp_node_attr_i64(args->node, "block_size", 0);
-    if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block > 1 << 20 ||
-        (p->block & (p->block - 1)) != 0 || p->n < 1 || p->k < 1 || p->n > INT32_MAX ||
-        p->k > INT32_MAX)
+kelp_status *kelp_nbits_read(const kelp_node *node, kelp_nbits *out) {
+    out->n = kelp_node_attr_i64(node, "N", 0);
+    out->k = kelp_node_attr_i64(node, "K", 0);
+    out->bits = kelp_node_attr_i64(node, "bits", 4);
+    out->block = kelp_node_attr_i64(node, "block_size", 0);
+    if ((out->bits != 2 && out->bits != 4 && out->bits != 8) || out->block < 16 ||
+        out->block > 1 << 20 || (out->block & (out->block - 1)) != 0 || out->n < 1 || out->k < 1 ||
+        out->n > INT32_MAX || out->k > INT32_MAX)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "operator 'MatMulNBits': an attribute is out of range: found bits %lld, "
             "block_size %lld, N %lld, K %lld: expected bits 2, 4 or 8, and a power of "
             "2 from 16 to 1048576 as block_size",
-            (long long)p->bits, (long long)p->block, (long long)p->n, (long long)p->k);
+            (long long)out->bits, (long long)out->block, (long long)out->n, (long long)out->k);
+    out->blocks = (out->k + out->block - 1) / out->block;
+    return NULL;
+}
+
+static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
+    bits_plan *p = args->plan;
+    kelp_nbits attributes;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 3));
+    KELP_TRY(kelp_nbits_read(args->node, &attributes));
+    const kelp_tensor *a = args->inputs[A];
+    p->n = attributes.n;
+    p->k = attributes.k;
+    p->bits = attributes.bits;
+    p->block = attributes.block;
+    p->blocks = attributes.blocks;
     if (a->dtype != KELP_F32)
         return kelp_ops_bad_type(args, a->dtype);
     if (a->rank < 1 || a->shape[a->rank - 1] != p->k)
         return kelp_ops_bad_shapes(args, a, args->inputs[B], "the last dimension of A must be K");
     p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
-    p->blocks = (p->k + p->block - 1) / p->block;
     p->padded = p->blocks * p->block;
     KELP_TRY(check_operands(args, p));
     int64_t a_floats;
@@ -77,7 +97,7 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, a, args->inputs[B], "A is too large");
     KELP_TRY(kelp_ops_scratch(args, a_floats, sizeof(float), &p->a_ordered));
     p->tile = kelp_gemm_kernels_get()->tile_columns;
-    p->direct = p->bits >= 4 && p->m <= DIRECT_ROWS &&
+    p->direct = p->bits >= 4 && kelp_ops_in(args, GROUPS) == NULL && p->m <= DIRECT_ROWS &&
                 p->block * p->bits / 8 % kelp_nbits_kernels_get()->lanes == 0;
     if (!kelp_i64_mul(2 * p->tile, p->padded, &p->worker_elements))
         return kelp_ops_bad_shapes(args, a, args->inputs[B], "K is too large");
@@ -125,8 +145,26 @@ static float zero_of(const bits_plan *p, int64_t row, int64_t block) {
     return (float)(*bytes >> (bit % 8) & ((1 << p->bits) - 1));
 }
 
+/* Unpacks a row whose elements each name the block of their scale and zero point. */
+static void unpack_groups(const bits_plan *p, int64_t row, float *to) {
+    const int32_t *groups = kelp_ops_in(p->args, GROUPS)->data;
+    int64_t each = 8 / p->bits, half = p->block / 2;
+    const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->padded / each;
+    const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
+    for (int64_t i = 0; i < p->padded; i++) {
+        int32_t group = i < p->k ? groups[i] : 0;
+        int64_t in = i % p->block, at = p->bits == 4 ? i - in + in / 2 + in % 2 * half : i;
+        int value = from[i / each] >> i % each * p->bits & ((1 << p->bits) - 1);
+        to[at] = ((float)value - zero_of(p, row, group)) * scales[group];
+    }
+}
+
 static void unpack_row(const bits_plan *p, const kelp_nbits_kernels *nbits, int64_t row,
                        float *to) {
+    if (kelp_ops_in(p->args, GROUPS) != NULL) {
+        unpack_groups(p, row, to);
+        return;
+    }
     int64_t bytes = p->block * p->bits / 8;
     const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->blocks * bytes;
     const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
@@ -249,9 +287,23 @@ static void sum_blocks(const bits_plan *p) {
     }
 }
 
+static kelp_status *check_groups(const kelp_op_args *args, const bits_plan *p) {
+    const kelp_tensor *groups = kelp_ops_in(args, GROUPS);
+    for (int64_t i = 0; groups != NULL && i < p->k; i++) {
+        int32_t group = ((const int32_t *)groups->data)[i];
+        if (group < 0 || group >= p->blocks)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator 'MatMulNBits': element %lld of g_idx is out of range: "
+                              "found %d, expected 0 to %lld",
+                              (long long)i, group, (long long)p->blocks - 1);
+    }
+    return NULL;
+}
+
 static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     bits_plan *p = args->plan;
     (void)state;
+    KELP_TRY(check_groups(args, p));
     KELP_ASSERT(p->padded == p->blocks * p->block && p->padded >= p->k);
     KELP_ASSERT(!p->direct || p->m <= DIRECT_ROWS);
     p->args = args;
@@ -272,5 +324,21 @@ static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_CONVERTED_PHASES(bits, kelp_widened, sizeof(bits_plan), bits_reshape, bits_invoke)
-KELP_KERNEL(MsMatMulNBits, 0, KELP_CONVERTED_PLAN(sizeof(bits_plan)), 0, bits_reshape_any,
-            bits_invoke_any);
+
+static kelp_status *nbits_reshape(const void *state, kelp_op_args *args) {
+    return state != NULL ? kelp_nbits_int8_reshape(state, args) : bits_reshape_any(state, args);
+}
+
+static kelp_status *nbits_invoke(const void *state, kelp_op_args *args) {
+    return state != NULL ? kelp_nbits_int8_invoke(state, args) : bits_invoke_any(state, args);
+}
+
+#define PLAN_BYTES KELP_CONVERTED_PLAN(sizeof(bits_plan))
+_Static_assert(sizeof(kelp_nbits_int8_plan) <= PLAN_BYTES, "the plan fits both algorithms");
+const kelp_op_kernel kelp_op_MsMatMulNBits = {.struct_size = sizeof(kelp_op_kernel),
+                                              .flags = KELP_OP_STATE_OPTIONAL,
+                                              .plan_bytes = PLAN_BYTES,
+                                              .create = kelp_nbits_int8_create,
+                                              .destroy = kelp_nbits_int8_destroy,
+                                              .reshape = nbits_reshape,
+                                              .invoke = nbits_invoke};

@@ -90,6 +90,7 @@ static kelp_status *pack(const kelp_op_env *env, kelp_panels *panels) {
     KELP_TRY(kelp_op_pack(&panels->site, panels->allocator, &packing, &panels->packed, &memory));
     if (memory != NULL)
         fill_all(env, panels, kernels, memory);
+    kelp_op_pack_done(&panels->packed);
     panels->kernels = kernels;
     atomic_store_explicit(&panels->filled, panels->packed.data, memory_order_release);
     return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * com.microsoft QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat and
- * QLinearSoftmax. Unary operators use a table of 256 results. Source: ONNX Runtime,
- * ContribOperators.md.
+ * com.microsoft QLinearAdd, QLinearMul, QLinearWhere, QLinearSigmoid, QLinearLeakyRelu,
+ * QLinearConcat and QLinearSoftmax. Unary operators use a table of 256 results. Source: ONNX
+ * Runtime, ContribOperators.md.
  */
 #include "cpu/ops/quantize/qlinear.h"
 
@@ -126,6 +126,71 @@ static kelp_status *mul_reshape(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(MsQLinearAdd, 0, sizeof(binary_plan), 0, add_reshape, binary_invoke);
 KELP_KERNEL(MsQLinearMul, 0, sizeof(binary_plan), 0, mul_reshape, binary_invoke);
+
+/* ---- QLinearWhere ---- */
+typedef struct where_plan {
+    kelp_bcast walk;
+    uint8_t tables[2][256]; /* the result for each byte of X and Y */
+    const kelp_op_args *args;
+} where_plan;
+
+static kelp_status *where_reshape(const void *state, kelp_op_args *args) {
+    where_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 8));
+    const kelp_tensor *in[3] = {args->inputs[0], args->inputs[1], args->inputs[4]};
+    int64_t shape[KELP_MAX_RANK];
+    int32_t rank = in[0]->rank;
+    if (in[0]->dtype != KELP_BOOL || in[1]->dtype != in[2]->dtype)
+        return kelp_ops_bad_type(args, in[in[0]->dtype != KELP_BOOL ? 0 : 2]->dtype);
+    KELP_TRY(kelp_quant_check(args, in[1]->dtype, 2, 3));
+    KELP_TRY(kelp_quant_check(args, in[1]->dtype, 5, 6));
+    KELP_TRY(kelp_quant_check(args, in[1]->dtype, 7, 8));
+    memcpy(shape, in[0]->shape, sizeof shape);
+    if (!kelp_ops_broadcast_shape(&rank, shape, in[1]->rank, in[1]->shape) ||
+        !kelp_ops_broadcast_shape(&rank, shape, in[2]->rank, in[2]->shape))
+        return kelp_ops_bad_shapes(args, in[1], in[2], "the operands do not broadcast");
+    kelp_bcast_init(&p->walk, rank, shape, in, 3);
+    return kelp_ops_set(args, 0, in[1]->dtype, rank, shape);
+}
+
+static void where_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const where_plan *p = userp;
+    const uint8_t *chosen = p->args->inputs[0]->data, *x = p->args->inputs[1]->data,
+                  *y = p->args->inputs[4]->data;
+    uint8_t *to = (uint8_t *)p->args->outputs[0]->data + begin * p->walk.inner;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t at[KELP_BCAST_MAX], step[KELP_BCAST_MAX];
+        kelp_bcast_row(&p->walk, row, at);
+        for (int k = 0; k < KELP_BCAST_MAX; k++)
+            step[k] = p->walk.strides[k][p->walk.rank - 1];
+        for (int64_t i = 0; i < p->walk.inner; i++)
+            *to++ = chosen[at[0] + i * step[0]] != 0 ? p->tables[0][x[at[1] + i * step[1]]]
+                                                     : p->tables[1][y[at[2] + i * step[2]]];
+    }
+}
+
+static kelp_status *where_invoke(const void *state, kelp_op_args *args) {
+    where_plan *p = args->plan;
+    kelp_dtype dtype = args->inputs[1]->dtype;
+    kelp_quant out = kelp_quant_read(args, dtype, 7, 8);
+    (void)state;
+    KELP_ASSERT(p->walk.operands == 3);
+    for (int k = 0; k < 2; k++) {
+        kelp_quant in = kelp_quant_read(args, dtype, 2 + 3 * k, 3 + 3 * k);
+        float values[256];
+        kelp_quant_values(&in, dtype, values);
+        for (int i = 0; i < 256; i++)
+            p->tables[k][i] = kelp_quant_byte(&out, values[i] / out.scale);
+    }
+    p->args = args;
+    int64_t count = p->walk.inner > 0 ? p->walk.outer : 0;
+    kelp_op_parallel(args->env, count, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, 2 * p->walk.inner),
+                     where_range, p);
+    return NULL;
+}
+KELP_KERNEL(MsQLinearWhere, 0, sizeof(where_plan), 0, where_reshape, where_invoke);
 
 /* ---- unary operators, by a table ---- */
 typedef struct table_job {
