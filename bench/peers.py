@@ -43,6 +43,7 @@ STARTS = 3
 ENGINES = {"cpu": "Kelp", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 PEERS = ("onnxruntime", "openvino")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+BEGIN_SAMPLE, END_SAMPLE = "<!-- measured sample: begin -->", "<!-- measured sample: end -->"
 BEGIN_BF16, END_BF16 = "<!-- measured bf16: begin -->", "<!-- measured bf16: end -->"
 # Rounded to 8 bits on the way, answers lie further apart: largest difference to the largest answer.
 APART_BF16 = 0.2
@@ -307,7 +308,7 @@ def commit():
 
 def write(path, report):
     rows = report["rows"]
-    begin, end = (BEGIN_BF16, END_BF16) if report.get("precision") == "bf16" else (BEGIN, END)
+    begin, end = (BEGIN_SAMPLE, END_SAMPLE) if report.get("sample") else (BEGIN_BF16, END_BF16) if report.get("precision") == "bf16" else (BEGIN, END)
     with open(path, encoding="utf-8") as file:
         text = file.read()
     before, rest = text.split(begin)
@@ -320,9 +321,10 @@ def write(path, report):
             f"count. System load before and after, including the benchmark: {loads}."
             + (f" Peak of the machine: {most}." if most else ""))
     head = textwrap.fill(head, 100) + "\n\n"
-    if begin == BEGIN_BF16:
+    if begin != BEGIN:
+        body = "\n".join(bf16_summary(rows)) if begin == BEGIN_BF16 else "\n".join(means(rows)) + "\n\n" + "\n".join(summary(rows, {}))
         with open(path, "w", encoding="utf-8") as file:
-            file.write(before + begin + "\n" + head + "\n".join(bf16_summary(rows)) + "\n" + end + after)
+            file.write(before + begin + "\n" + head + body + "\n" + end + after)
         return
     parts = ["\n".join(means(rows)), "\n".join(summary(rows, peaks)), "### All results\n\n" + "\n".join(details(rows))]
     with open(path, "w", encoding="utf-8") as file:
@@ -342,7 +344,7 @@ def measure_peaks(options, peaks):
 def run(options):
     environment = libraries(options.venv)
     report = {"date": datetime.date.today().isoformat(), "machine": machine(), "seconds": options.seconds, "load": [os.getloadavg()[0]], "rows": [],
-              "commit": commit(), "precision": options.precision, "peak": {}}
+              "commit": commit(), "precision": options.precision, "sample": options.sample, "peak": {}}
     measure_peaks(options, report["peak"])
     if options.sample:
         paths = sample.fetch(options.sample_models, options.names or sample.names(options.sample), options.sample_python)

@@ -62,12 +62,12 @@ PACKAGES = {
     **{f"light_{name}": ("pip", "onnx==1.23.2", f"onnx/backend/test/data/light/light_{'bvlc_' if name == 'alexnet' else ''}{name}.onnx") for name in LIGHT},
 }
 # Created by tools/sample_make.py; name: package
-MADE = {**{name: "scikit-learn" for name in ("forest_classes", "boosted_targets", "histogram_classes", "isolation", "support_classes", "support_targets",
+MADE = {**{name: "scikit-learn" for name in ("forest_classes", "boosted_targets", "extra_classes", "isolation", "support_classes", "support_targets",
                                              "neighbours", "neighbours_targets", "perceptron", "logistic_zipmap", "process", "clusters", "columns")},
         "lightgbm_classes": "lightgbm", "lightgbm_targets": "lightgbm", "xgboost_classes": "xgboost", "xgboost_targets": "xgboost",
         "superresolution": "espcn", "unet": "unet", "diffusion": "diffusion", "policy": "policy"}
 # Models in other types; name.SUFFIX is made from the model of this name: float16, 8-bit between QuantizeLinear and DequantizeLinear, dynamic 8-bit
-DERIVED = ("light_resnet50.f16", "light_squeezenet.f16", "doc_rec.f16", "detector.f16", "titles_encoder.f16", "light_resnet50.qdq", "light_shufflenet.qdq",
+DERIVED = ("light_squeezenet.f16", "doc_rec.f16", "detector.f16", "unet.f16", "diffusion.f16", "light_resnet50.qdq", "light_shufflenet.qdq",
            "detector.qdq", "doc_det.qdq", "reactions.dynamic", "captcha_crnn.dynamic", "names_decoder.dynamic", "eeg_spindle.dynamic")
 NAMES = (*PACKAGES, *MADE, *DERIVED)
 
@@ -87,7 +87,7 @@ BELOW = {"names_encoder": {"src": 30}, "names_decoder": {"prefix": 25}, "protein
                                                                                 "seq_sep": 5, "target_indices": 400},
          "reactions": {"atoms": 100, "neighbors": 8, "distances": 8, "roles": 3}, "khmer": {"x": 60}, "lexical": {"token_ids": 20000, "length": 41},
          "thai_attacut": {"input": 80}, "thai_syllables": {"input": 80}, "molecules": {"edge_index": 60}, "morphemes": {"input_layer": 30},
-         "tashkeel_bilstm": {"input_ids": 60}, "tashkeel_rawi": {"input": 60}, "tashkeel_ensemble": {"input": 60}, "titles_encoder": {"input_ids": 20000},
+         "tashkeel_bilstm": {"input_ids": 40}, "tashkeel_rawi": {"input": 60}, "tashkeel_ensemble": {"input": 60}, "titles_encoder": {"input_ids": 20000},
          "titles_decoder": {"input_ids": 20000}, "thai_deepcut": {"input_1": 60, "input_2": 10}, "thai_oskut": {"input1": 60, "input2": 10, "input3": 60}}
 # Attention to padding alone gives no result: masks of integers are ones
 ONES = ("attention_mask", "encoder_attention_mask", "mask", "src_mask", "target_mask", "seq_len", "length")

@@ -33,8 +33,8 @@ def estimator(name):
     return {
         "forest_classes": lambda: ensemble.RandomForestClassifier(100, max_depth=8, random_state=0),
         "boosted_targets": lambda: ensemble.GradientBoostingRegressor(n_estimators=200, max_depth=4, random_state=0),
-        "histogram_classes": lambda: ensemble.HistGradientBoostingClassifier(max_iter=60, random_state=0),
-        "isolation": lambda: ensemble.IsolationForest(100, random_state=0),
+        "extra_classes": lambda: ensemble.ExtraTreesClassifier(80, max_depth=10, random_state=0),
+        "isolation": lambda: ensemble.IsolationForest(n_estimators=100, random_state=0),
         "support_classes": lambda: svm.SVC(probability=True, random_state=0),
         "support_targets": lambda: svm.SVR(),
         "neighbours": lambda: neighbors.KNeighborsClassifier(5),
@@ -179,7 +179,7 @@ def derived(name, folder):
         onnx.save(convert_float_to_float16(onnx.load(path), disable_shape_infer=True), out)
     elif kind == "dynamic":
         from onnxruntime.quantization import quantize_dynamic
-        quantize_dynamic(path, out)
+        quantize_dynamic(path, out, extra_options={"DefaultTensorType": T.FLOAT})
     else:
         newer = os.path.join(folder, base + ".newer")
         model = onnx.load(path)
