@@ -3,10 +3,12 @@
 """Models that people use (tools/zoo.py) on Kelp, ONNX Runtime and OpenVINO in one run: each engine in a process of its own through its C
 interface, f32, in turn by blocks (bench_turns). While one works the others sleep. Answers are compared with ONNX Runtime's.
 
+    peers.py --sample first|second [--json FILE] [NAME …]
     peers.py --bench PATH/bench_turns --models FOLDER [--seconds S] [--threads 1,2] [--precision f32|bf16] [--json FILE] [--write FILE.md] [NAME …]
 
 With bf16 Kelp and OpenVINO multiply bfloat16, ONNX Runtime, which has none on a CPU, gives the answers to compare with in f32; a second Kelp
-runs in f32 beside them. Besides the zoo's models there is `resnet50` (tools/seeded_light.py).
+runs in f32 beside them. Besides the zoo's models there is `resnet50` (tools/seeded_light.py). --sample measures a half of tools/sample.py, whose
+packages are those of tools/requirements-sample.txt.
 
 OpenVINO is installed into --venv when it is not there. --write puts the tables between the marks of docs/performance.md, and the plot beside
 it; --from FILE takes what --json wrote instead of measuring. bench_peak (beside bench_turns) says in the same run what the machine can do at
@@ -31,6 +33,7 @@ import onnx
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, folder) for folder in ("tools", "bench", os.path.join("tests", "ops"))]
 import effort  # noqa: E402
+import sample  # noqa: E402
 import zoo  # noqa: E402
 from cases.common import Writer  # noqa: E402
 
@@ -40,6 +43,7 @@ STARTS = 3
 ENGINES = {"cpu": "Kelp", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 PEERS = ("onnxruntime", "openvino")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+BEGIN_SAMPLE, END_SAMPLE = "<!-- measured sample: begin -->", "<!-- measured sample: end -->"
 BEGIN_BF16, END_BF16 = "<!-- measured bf16: begin -->", "<!-- measured bf16: end -->"
 # Rounded to 8 bits on the way, answers lie further apart: largest difference to the largest answer.
 APART_BF16 = 0.2
@@ -143,7 +147,7 @@ def feed_of(name, folder):
 def is_wrong(name, got, precision="f32"):
     if precision == "bf16":
         return got.get("apart", 0) > APART_BF16
-    rtol, atol = zoo.TOLERANCES.get(name.split(":")[0], zoo.TOLERANCE)
+    rtol, atol = sample.tolerance(name) if name in sample.NAMES else zoo.TOLERANCES.get(name.split(":")[0], zoo.TOLERANCE)
     return name not in zoo.BY_SPECTRUM and got.get("apart", 0) * got.get("largest", 1) > atol + rtol * got.get("largest", 1)
 
 
@@ -304,7 +308,7 @@ def commit():
 
 def write(path, report):
     rows = report["rows"]
-    begin, end = (BEGIN_BF16, END_BF16) if report.get("precision") == "bf16" else (BEGIN, END)
+    begin, end = (BEGIN_SAMPLE, END_SAMPLE) if report.get("sample") else (BEGIN_BF16, END_BF16) if report.get("precision") == "bf16" else (BEGIN, END)
     with open(path, encoding="utf-8") as file:
         text = file.read()
     before, rest = text.split(begin)
@@ -317,9 +321,10 @@ def write(path, report):
             f"count. System load before and after, including the benchmark: {loads}."
             + (f" Peak of the machine: {most}." if most else ""))
     head = textwrap.fill(head, 100) + "\n\n"
-    if begin == BEGIN_BF16:
+    if begin != BEGIN:
+        body = "\n".join(bf16_summary(rows)) if begin == BEGIN_BF16 else "\n".join(means(rows)) + "\n\n" + "\n".join(summary(rows, {}))
         with open(path, "w", encoding="utf-8") as file:
-            file.write(before + begin + "\n" + head + "\n".join(bf16_summary(rows)) + "\n" + end + after)
+            file.write(before + begin + "\n" + head + body + "\n" + end + after)
         return
     parts = ["\n".join(means(rows)), "\n".join(summary(rows, peaks)), "### All results\n\n" + "\n".join(details(rows))]
     with open(path, "w", encoding="utf-8") as file:
@@ -339,11 +344,15 @@ def measure_peaks(options, peaks):
 def run(options):
     environment = libraries(options.venv)
     report = {"date": datetime.date.today().isoformat(), "machine": machine(), "seconds": options.seconds, "load": [os.getloadavg()[0]], "rows": [],
-              "commit": commit(), "precision": options.precision, "peak": {}}
+              "commit": commit(), "precision": options.precision, "sample": options.sample, "peak": {}}
     measure_peaks(options, report["peak"])
-    for name, path in fetch(options.models, options.names or zoo.MEASURED).items():
-        feed = feed_of(name, options.models)
-        work = {"flops": effort.flops(path, feed), "weights": effort.weights(path)}
+    if options.sample:
+        paths = sample.fetch(options.sample_models, options.names or sample.names(options.sample), options.sample_python)
+    else:
+        paths = fetch(options.models, options.names or zoo.MEASURED)
+    for name, path in paths.items():
+        feed = sample.feeds(name, path) if options.sample else feed_of(name, options.models)
+        work = {"weights": effort.weights(path)} if options.sample else {"flops": effort.flops(path, feed), "weights": effort.weights(path)}
         # the accuracy level of such a model permits 8-bit activations in blocks of this size
         extra = {"KELP_OPENVINO_GROUP_SIZE": "32"} if name.split(":")[0] in zoo.BY_DISTRIBUTION else {}
         for threads in map(int, options.threads.split(",")):
@@ -369,6 +378,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--sample", choices=("first", "second"), help="measures a half of tools/sample.py instead of the zoo")
+    parser.add_argument("--sample-models", default=os.path.join(ROOT, "build/sample"))
+    parser.add_argument("--sample-python", default=os.path.join(ROOT, "build/venv-sample/bin/python"), help="with tools/requirements-sample.txt")
     parser.add_argument("--json")
     parser.add_argument("--from", dest="source")
     parser.add_argument("--write")

@@ -229,9 +229,8 @@ int main(int argc, char **argv) {
     }
     while (fgets(line, sizeof line, stdin) != NULL) {
         const char *error = obey(line);
-        if (error != NULL) {
+        if (error != NULL)
             printf("error %.*s\n", (int)strcspn(error, "\n"), error);
-        }
         fflush(stdout);
     }
     _exit(0); /* the libraries' own ends are not measured */

@@ -4,5 +4,5 @@
 A file per group of operators. Its generators are registered with a family (`common.generator`) and yield cases (`common.single`); data and
 models are only made when a case is measured.
 """
-from . import arithmetic, indexing, movement, products, quantized, reductions, windows  # noqa: F401
+from . import arithmetic, fusions, indexing, language, learning, misc, movement, products, quantized, reductions, windows  # noqa: F401
 from .common import all_cases  # noqa: F401

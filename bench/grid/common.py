@@ -23,6 +23,17 @@ class Input:
         self.shape, self.dtype, self.low, self.high, self.constant, self.values = tuple(shape), dtype, low, high, constant, values
         self.label = label if label is not None else ("w" if constant else "") + "x".join(map(str, self.shape)) if self.shape else "scalar"
 
+    def dynamic(self):
+        """The same values as an input of the model."""
+        self.constant = False
+        return self
+
+    def scalar(self):
+        """The first value, without dimensions."""
+        make, self.shape = self.make, (1,)
+        self.make = lambda rng, dtype: make(rng, dtype).reshape(-1)[0:1].reshape(())
+        return self
+
     def make(self, rng, dtype):
         dtype = self.dtype or dtype
         if self.values is not None:
@@ -95,7 +106,9 @@ def attribute_text(attributes):
     parts = []
     for key, value in attributes.items():
         if isinstance(value, (list, tuple)):
-            value = ",".join(map(str, value)) if len(value) <= 8 else f"{len(value)} values"
+            if len(value) > 8:
+                continue
+            value = ",".join(map(str, value))
         if isinstance(value, (int, float, str, bytes)):
             parts.append(f"{key}={value.decode() if isinstance(value, bytes) else value}")
     return " ".join(parts)
@@ -108,7 +121,8 @@ def model_of(nodes, feeds, constants, outputs, opset, name="case", types=None):
     graph = helper.make_graph(nodes, name, inputs, [helper.make_empty_tensor_value_info(n) for n in outputs],
                               [as_initializer(n, a) for n, a in constants])
     imports = [helper.make_opsetid("", opset)]
-    versions = {"ai.onnx.ml": 5, "ai.onnx.preview.training": 1}
+    # version 5 has one operator for trees instead of two
+    versions = {"ai.onnx.ml": 5 if any(node.op_type == "TreeEnsemble" for node in nodes) else 3}
     imports += [helper.make_opsetid(d, versions.get(d, 1)) for d in sorted({node.domain for node in nodes if node.domain})]
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
     try:

@@ -5,7 +5,8 @@ import math
 import os
 import shlex
 
-FLOOR_NS = 100  # shorter kernels are not told apart from the cost of the call
+FLOOR_NS = 100
+FLOOR_SHARE = 0.1  # of the cost of a call: shorter kernels are not told apart from it
 STRATA = {"20us": "below 20 µs", "1ms": "20 µs to 1 ms", "above": "above 1 ms"}
 PEERS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 GOALS = "geometric mean at most 0.8, 95 % of cases at most 1.05, none above 1.3"
@@ -24,34 +25,45 @@ def read(path):
     return list(found.values())
 
 
+def kernel_ns(engine):
+    """The time of an inference less that of an empty model."""
+    return max(engine["median_ns"] - engine["base_ns"], FLOOR_SHARE * engine["base_ns"], FLOOR_NS)
+
+
 def peer(row):
-    """The name of the faster peer, or None."""
-    ran = [name for name in PEERS if "kernel_ns" in row["engines"][name]]
-    return min(ran, key=lambda name: row["engines"][name]["kernel_ns"]) if ran else None
+    """The name of the faster peer, or None. A peer whose results differ counts only if no other's agree."""
+    ran = [name for name in PEERS if "median_ns" in row["engines"][name]]
+    ran = [name for name in ran if name not in row["differs"]] or ran
+    return min(ran, key=lambda name: kernel_ns(row["engines"][name])) if ran else None
 
 
 def ratio(row):
     """Kelp's time to the faster peer's, or None where one of them did not run."""
     ours, name = row["engines"]["cpu"], peer(row)
-    return ours["kernel_ns"] / row["engines"][name]["kernel_ns"] if name and "kernel_ns" in ours else None
+    return kernel_ns(ours) / kernel_ns(row["engines"][name]) if name and "median_ns" in ours else None
 
 
 def stratum(row):
-    ns = row["engines"][peer(row)]["kernel_ns"]
+    ns = kernel_ns(row["engines"][peer(row)])
     return "20us" if ns < 20e3 else "1ms" if ns < 1e6 else "above"
 
 
+def is_wrong(row):
+    """Whether Kelp's results differ from those of every peer that has results."""
+    return bool(row["apart"]) and len(row["differs"]) == len(row["apart"])
+
+
 def time_text(engine):
-    if "kernel_ns" not in engine:
+    if "median_ns" not in engine:
         return "-"
-    ns = engine["kernel_ns"]
+    ns = kernel_ns(engine)
     return f"{ns / 1e3:.1f} µs" if ns < 1e6 else f"{ns / 1e6:.2f} ms"
 
 
 def line(row):
     value = ratio(row)
     ours = row["engines"]["cpu"]
-    note = f"  kelp: {ours['error']}" if "error" in ours else "  DIFFERENT: " + str(row["apart"]) if row["wrong"] else ""
+    note = f"  kelp: {ours['error']}" if "error" in ours else "  DIFFERENT: " + str(row["apart"]) if is_wrong(row) else ""
     return (f"{value if value is not None else math.nan:6.2f}  {row['case']}  t{row['threads']}  "
             + "  ".join(time_text(row["engines"][name]) for name in ("cpu", *PEERS)) + note)
 
@@ -143,9 +155,9 @@ def select(options):
 
 def others(rows):
     """Lines on rows without a ratio, and on different results."""
-    failed = [row for row in rows if "kernel_ns" not in row["engines"]["cpu"]]
-    alone = [row for row in rows if "kernel_ns" in row["engines"]["cpu"] and peer(row) is None]
-    wrong = [row for row in rows if row["wrong"]]
+    failed = [row for row in rows if "median_ns" not in row["engines"]["cpu"]]
+    alone = [row for row in rows if "median_ns" in row["engines"]["cpu"] and peer(row) is None]
+    wrong = [row for row in rows if is_wrong(row)]
     yield f"{len(alone)} rows have no peer."
     for title, some in (("Kelp does not run", failed), ("Results differ from every peer that ran", wrong)):
         yield f"{title}: {len(some)} rows."

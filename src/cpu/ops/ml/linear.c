@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LinearClassifier, LinearRegressor, Scaler, Normalizer, Binarizer, Imputer. */
 #include "base/assert.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/ml/ml.h"
 
 #include <math.h>
+
+#define TARGETS 64 /* that are computed at a time */
 
 /* ---- linear models ---- */
 static kelp_status *linear_sizes(const kelp_op_args *args, size_t targets, int64_t columns) {
@@ -27,7 +30,16 @@ static void linear_row(const kelp_node *node, const kelp_tensor *x, int64_t row,
     kelp_node_attr_f32s(node, "coefficients", &coefficients);
     size_t intercept_count = kelp_node_attr_f32s(node, "intercepts", &intercepts);
     KELP_ASSERT(intercept_count == 0 || intercept_count == targets);
-    for (size_t t = 0; t < targets; t++) {
+    for (size_t t = 0; t < targets && x->dtype == KELP_F32; t += TARGETS) {
+        const float *values = (const float *)x->data + row * columns;
+        size_t count = KELP_MIN(targets - t, (size_t)TARGETS);
+        float sums[TARGETS];
+        kelp_vector_kernels_get()->dots(values, coefficients + (int64_t)t * columns, columns,
+                                        (int64_t)count, columns, sums);
+        for (size_t i = 0; i < count; i++)
+            scores[t + i] = (double)sums[i] + (intercept_count > 0 ? (double)intercepts[t + i] : 0);
+    }
+    for (size_t t = 0; t < targets && x->dtype != KELP_F32; t++) {
         double sum = intercept_count > 0 ? (double)intercepts[t] : 0;
         for (int64_t i = 0; i < columns; i++)
             sum +=
