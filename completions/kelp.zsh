@@ -13,6 +13,7 @@ _kelp() {
             'kernels:list kernel libraries and the signatures of their kernels'
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
+            'health:ask a server whether it is ready'
             'new:create the project of a backend or plug-in library in C'
             'doctor:list the providers and optional libraries, and why some do not work here'
             'completion:print a completion script for a shell'
@@ -230,6 +231,12 @@ _kelp() {
             '--threads=[threads per operator (0\: all CPUs)]:N: ' \
             '--budget=[memory limit for the inputs of all runs in flight (256)]:MIB: ' \
             '--connections=[maximum number of connections, one per subgraph (64)]:N: ' \
+            '*:file:_files' ;;
+    health)
+        _arguments '--help[this text]' \
+            '--live[ask whether the server responds, even if it is not ready]' \
+            '--model=[ask whether this model is ready]:NAME: ' \
+            '--timeout-ms=[time limit in milliseconds (2000)]:N: ' \
             '*:file:_files' ;;
     new)
         _arguments '--help[this text]' \
