@@ -8,7 +8,7 @@ export JOBS
 PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install uninstall deb deb-symbols image wheel \
+.PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install uninstall deb deb-symbols image release wheel \
 	mutate example-minilm architecture-docs cli-docs python-enums operator-docs clean
 
 help: ## list the commands
@@ -114,6 +114,12 @@ wheel: ## build the sdist and the wheel for this architecture, or ARCH="x86_64 a
 	@scripts/deps.sh wheel
 	@[ -z "$(filter-out $(shell uname -m),$(ARCH))" ] || scripts/deps.sh wheel-arm64
 	@scripts/wheel.sh $(or $(ARCH),$(shell uname -m)) sdist
+
+release: build ## make the files of a release in build/release-VERSION
+	@scripts/deps.sh wheel
+	@scripts/deps.sh deb
+	@scripts/deps.sh image
+	@scripts/release.sh
 
 example-minilm: build ## create the sentence-embedding model in examples-extra/models
 	@scripts/deps.sh test

@@ -28,6 +28,16 @@ find_library() {
     return 1
 }
 
+# Copies the copyright file of the package that has installed a file.
+add_copyright() {
+    local path package
+    path=$(realpath "$1")
+    package=$(dpkg-query -S "$path" "${path#/usr}" 2>/dev/null | head -n 1 | cut -d: -f1) || true
+    [ -n "$package" ] || { echo "scripts/image.sh: no package of Debian has installed $path, so that its licence is unknown" >&2; return 1; }
+    mkdir -p "$2/usr/share/doc/$package"
+    cp -L "/usr/share/doc/$package/copyright" "$2/usr/share/doc/$package/"
+}
+
 # Copies a library and what it needs into the root.
 add_library() {
     local name=$1 root=$2 triplet=$3 path needed
@@ -35,6 +45,7 @@ add_library() {
     [ ! -e "$root/usr/lib/$name" ] || return 0
     path=$(find_library "$name" "$root/usr/lib" "$triplet") || { echo "scripts/image.sh: $name is not installed for $triplet" >&2; return 1; }
     cp -L "$path" "$root/usr/lib/$triplet/$name"
+    add_copyright "$path" "$root"
     for needed in $(readelf -d "$path" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
         add_library "$needed" "$root" "$triplet"
     done
