@@ -90,6 +90,8 @@ class Client(threading.Thread):
                 connection.close()
                 connection = None
             self.results.append((began, time.monotonic(), outcome))
+        if connection is not None:
+            connection.close()
 
 
 class Load:
