@@ -35,16 +35,24 @@ struct kelp_fetch {
     kelp_progress progress;
 };
 
+/* A file that is being downloaded. */
+typedef struct part_file {
+    char *path, *etag_path; /* PATH.part, PATH.part.etag */
+    int fd;
+    char etag[ETAG_BYTES]; /* of the bytes that exist; empty: unknown */
+} part_file;
+
 /* One attempt. */
 typedef struct transfer {
     kelp_fetch *fetch;
-    int fd;              /* of a file, or -1: `text` receives the body */
+    part_file *part;     /* NULL: `text` receives the body */
     kelp_buf *text;      /* a text, or the beginning of the body of an error */
     size_t limit_bytes;  /* of `text` */
     kelp_buf *challenge; /* or NULL */
     uint64_t offset;     /* at which the body of a file begins */
     char etag[ETAG_BYTES];
-    int error; /* an errno of writing; 0: none */
+    kelp_status *failure; /* of writing */
+    bool noted;           /* the ETag of the file is written */
     bool too_long;
 } transfer;
 
@@ -79,34 +87,44 @@ static long response_code(const kelp_fetch *fetch) {
     return code;
 }
 
+/* Notes the ETag of the bytes that arrive, so that another process can continue. */
+static kelp_status *part_note(part_file *part, const char *etag) {
+    if (!strcmp(part->etag, etag))
+        return NULL;
+    snprintf(part->etag, sizeof part->etag, "%s", etag);
+    return kelp_fs_write(part->etag_path, etag, strlen(etag));
+}
+
 /* Writes to the file. A response with the whole file instead of the rest replaces it. */
-static size_t write_file(transfer *t, const char *data, size_t size, long code) {
+static kelp_status *write_file(transfer *t, const char *data, size_t size, long code) {
+    part_file *part = t->part;
     if (code == HTTP_OK && t->offset > 0) {
         t->offset = 0;
-        if (ftruncate(t->fd, 0) != 0 || lseek(t->fd, 0, SEEK_SET) != 0) {
-            t->error = errno;
-            return 0;
-        }
+        if (ftruncate(part->fd, 0) != 0 || lseek(part->fd, 0, SEEK_SET) != 0)
+            return kelp_fs_error("cannot write", part->path, errno);
     }
+    if (!t->noted)
+        KELP_TRY(part_note(part, t->etag));
+    t->noted = true;
     for (size_t done = 0; done < size;) {
-        ssize_t put = write(t->fd, data + done, size - done);
-        if (put < 0 && errno != EINTR) {
-            t->error = errno;
-            return 0;
-        }
+        ssize_t put = write(part->fd, data + done, size - done);
+        if (put < 0 && errno != EINTR)
+            return kelp_fs_error("cannot write", part->path, errno);
         done += put > 0 ? (size_t)put : 0;
     }
-    return size;
+    return NULL;
 }
 
 static size_t on_body(char *data, size_t one, size_t size, void *userp) {
     transfer *t = userp;
     (void)one;
     long code = response_code(t->fetch);
-    if (t->fd >= 0 && (code == HTTP_OK || code == HTTP_PARTIAL))
-        return write_file(t, data, size, code);
+    if (t->part != NULL && (code == HTTP_OK || code == HTTP_PARTIAL)) {
+        t->failure = write_file(t, data, size, code);
+        return t->failure == NULL ? size : 0;
+    }
     size_t room = t->limit_bytes - KELP_MIN(t->limit_bytes, t->text->length);
-    if (size > room && t->fd < 0) {
+    if (size > room && t->part == NULL) {
         t->too_long = true;
         return 0;
     }
@@ -150,7 +168,7 @@ static int on_progress(void *userp, int64_t total, int64_t done, int64_t up_tota
     transfer *t = userp;
     (void)up_total;
     (void)up;
-    if (t->fd >= 0 && done > 0)
+    if (t->part != NULL && done > 0)
         kelp_progress_show(&t->fetch->progress, t->offset + (uint64_t)done,
                            total > 0 ? t->offset + (uint64_t)total : 0);
     return 0;
@@ -277,7 +295,6 @@ kelp_status *kelp_fetch_text(kelp_fetch *fetch, const kelp_fetch_request *reques
     size_t before = out->length;
     for (int attempt = 1;; attempt++) {
         transfer t = {.fetch = fetch,
-                      .fd = -1,
                       .text = out,
                       .limit_bytes = before + MAX_TEXT_BYTES,
                       .challenge = out_challenge};
@@ -299,13 +316,6 @@ kelp_status *kelp_fetch_text(kelp_fetch *fetch, const kelp_fetch_request *reques
 }
 
 /* ---- files ---- */
-
-/* A file that is being downloaded. */
-typedef struct part_file {
-    char *path, *etag_path; /* PATH.part, PATH.part.etag */
-    int fd;
-    char etag[ETAG_BYTES]; /* of the bytes that exist; empty: unknown */
-} part_file;
 
 /* Creates the directories of a path. */
 static kelp_status *make_directories(const char *path) {
@@ -356,14 +366,6 @@ static void part_close(part_file *part) {
     kelp_free_string(kelp_allocator_system(), part->etag_path);
 }
 
-/* Notes the ETag of the bytes that arrive, so that another process can continue. */
-static kelp_status *part_note(part_file *part, const char *etag) {
-    if (!strcmp(part->etag, etag))
-        return NULL;
-    snprintf(part->etag, sizeof part->etag, "%s", etag);
-    return kelp_fs_write(part->etag_path, etag, strlen(etag));
-}
-
 /* Returns the offset from which the download continues: 0 if it is not known whether the file at
  * the server is still the same. A weak ETag does not prove that. */
 static kelp_status *part_offset(part_file *part, bool restart, uint64_t *out) {
@@ -383,7 +385,7 @@ static kelp_status *download(kelp_fetch *fetch, kelp_fetch_request *request, par
     char error[CURL_ERROR_SIZE];
     bool restart = false;
     for (int attempt = 1;; attempt++) {
-        transfer t = {.fetch = fetch, .fd = part->fd, .text = body, .limit_bytes = MAX_ERROR_BYTES};
+        transfer t = {.fetch = fetch, .part = part, .text = body, .limit_bytes = MAX_ERROR_BYTES};
         int result;
         kelp_buf_clear(body);
         KELP_TRY(part_offset(part, restart, &request->offset));
@@ -393,10 +395,7 @@ static kelp_status *download(kelp_fetch *fetch, kelp_fetch_request *request, par
         KELP_TRY(perform(&t, request, error, &result));
         kelp_progress_end(&fetch->progress);
         long code = response_code(fetch);
-        if (t.error != 0)
-            return kelp_fs_error("cannot write", part->path, t.error);
-        if (code == HTTP_OK || code == HTTP_PARTIAL)
-            KELP_TRY(part_note(part, t.etag));
+        KELP_TRY(t.failure);
         if (result == CURLE_OK && (code == HTTP_OK || code == HTTP_PARTIAL))
             return NULL;
         restart = code == HTTP_RANGE; /* the part is not the beginning of the file */
