@@ -280,6 +280,9 @@ if [ "$full" = full ]; then
     step image image
     step reproducible tests/packaging/test_reproducible.sh
     step balancing balancing
+    step kubernetes-deps scripts/deps.sh prometheus
+    step kubernetes scripts/kubernetes.sh
+    step stores scripts/stores.sh
     step rust scripts/rust.sh
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh

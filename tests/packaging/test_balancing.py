@@ -125,7 +125,8 @@ class Proxy:
         with open(os.path.join(model, "config.pbtxt"), "w", encoding="utf-8") as file:
             file.write(CONFIG)
         *cls.ports, cls.port, cls.grpc_port, cls.admin_port = free_ports(6)
-        cls.servers = [None, None, None]
+        cls.servers, cls.proxy, cls.log = [None, None, None], None, None
+        cls.addClassCleanup(cls.clean)
         for i in range(3):
             cls.start_server(i)
         with open(os.path.join(ROOT, "deploy", *cls.configuration), encoding="utf-8") as file:
@@ -138,11 +139,13 @@ class Proxy:
         wait_for(cls.port, "/v2/models/slow/ready")
 
     @classmethod
-    def tearDownClass(cls):
+    def clean(cls):
         for process in (*cls.servers, cls.proxy):
-            process.kill()
-            process.wait()
-        cls.log.close()
+            if process is not None:
+                process.kill()
+                process.wait()
+        if cls.log is not None:
+            cls.log.close()
         shutil.rmtree(cls.directory)
 
     @classmethod
@@ -278,7 +281,7 @@ def measure(proxy):
             one = one or rate
             print(f"{proxy.__name__}: {count} servers: {rate:.0f} requests/s, {rate / (one * count):.3f} of linear")
     finally:
-        proxy.tearDownClass()
+        proxy.doClassCleanups()
 
 
 if __name__ == "__main__":
