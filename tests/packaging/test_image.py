@@ -136,8 +136,10 @@ class Containers(unittest.TestCase):
         with open(os.path.join(ROOT, "examples", "requests", "digits.json"), "rb") as file:
             status, body = get(port, "/v2/models/digits/infer", file.read())
         self.assertEqual((status, b'"digit"' in body), (200, True))
-        user = self.podman("top", name, "uid").stdout.split()
-        self.assertEqual(user[1:], ["65532"])
+        with open(f"/proc/{self.podman('inspect', '--format', '{{.State.Pid}}', name).stdout.strip()}/status", encoding="utf-8") as file:
+            status = file.read()
+        self.assertRegex(status, r"(?m)^Uid:\t65532\t65532")
+        self.assertRegex(status, r"(?m)^CapEff:\t0+$")
         self.assertEqual(self.podman("exec", name, "/usr/bin/kelp", "health", f"http://127.0.0.1:{port}").stdout, "ready\n")
         log = self.finish(name)
         records = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
