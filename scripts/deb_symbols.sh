@@ -26,6 +26,7 @@ gone=$(LC_ALL=C comm -23 <(listed) <(exported))
 [ -z "$gone" ] || echo "scripts/deb_symbols.sh: removed, which needs a new soname after a release: $gone" >&2
 {
     echo 'libkelp.so.0.1 libkelp0.1 #MINVER#'
+    echo '* Build-Depends-Package: libkelp-dev'
     exported | while IFS= read -r symbol; do
         line=$(grep -F " $symbol " "$file" 2>/dev/null || true)
         echo "${line:- $symbol $version}"
