@@ -217,7 +217,7 @@ extensions() {
 
 # The Debian packages: built, checked by lintian, and used in fresh systems; the image in a container; proxies in front of servers.
 debian() {
-    scripts/deps.sh roots && scripts/deb.sh && python3 tests/packaging/test_debian.py
+    scripts/deps.sh roots && scripts/deb.sh && python3 tests/packaging/test_debian.py && python3 tests/packaging/test_systemd.py
 }
 
 image() {

@@ -55,7 +55,7 @@ wheel_arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
 deb_needs="debhelper:command:dh dpkg-dev:command:dpkg-buildpackage fakeroot:command:fakeroot lintian:command:lintian
     dh-python:command:dh_python3 python3-dev:header:Python.h"
 # To test packages in fresh systems.
-roots_needs="mmdebstrap:command:mmdebstrap"
+roots_needs="mmdebstrap:command:mmdebstrap systemd-container:command:systemd-nspawn"
 image_needs="buildah:command:buildah ca-certificates:file:/etc/ssl/certs/ca-certificates.crt libcurl4:file:/usr/lib/libcurl.so.4
     libssl3:file:/usr/lib/libssl.so.3 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0 libturbojpeg0:file:/usr/lib/libturbojpeg.so.0
     libpng16-16:file:/usr/lib/libpng16.so.16 libwebp7:file:/usr/lib/libwebp.so.7 libopenjp2-7:file:/usr/lib/libopenjp2.so.7"

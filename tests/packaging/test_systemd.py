@@ -75,7 +75,7 @@ class Service(unittest.TestCase):
 
     def test_1_documented_commands(self):
         self.assertEqual(self.show("ActiveState"), "inactive", "the service does not start before there are models")
-        text = self.inside("cd /srv/clone\n" + documented.block("deployment.md", "systemd")).stdout
+        text = self.inside("cd /srv/clone\n" + documented.blocks("deployment.md", "systemd")[0]).stdout
         self.assertIn("ready", text)
         self.assertEqual(self.show("ActiveState"), "active")
         self.assertEqual(self.show("StatusText"), "Serving 1 of 1 models")
