@@ -79,8 +79,8 @@ class Service(unittest.TestCase):
         self.assertIn("ready", text)
         self.assertEqual(self.show("ActiveState"), "active")
         self.assertEqual(self.show("StatusText"), "Serving 1 of 1 models")
-        user = self.inside("ps -o user= -p $(systemctl show --value -p MainPID kelp) 2>/dev/null || stat -c %U /proc/$(systemctl show --value -p MainPID kelp)")
-        self.assertEqual(user.stdout.strip(), "kelp")
+        user = int(self.inside("stat -c %u /proc/$(systemctl show --value -p MainPID kelp)").stdout)
+        self.assertTrue(61184 <= user <= 65519, f"{user} is not a dynamic user")
 
     def test_2_sandbox(self):
         pid = self.show("MainPID")
