@@ -8,7 +8,7 @@ export JOBS
 PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install wheel \
+.PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install uninstall deb deb-symbols image release wheel \
 	mutate example-minilm site notebooks architecture-docs cli-docs python-enums operator-docs clean
 
 help: ## list the commands
@@ -96,10 +96,30 @@ format: ## run clang-format on all C sources
 install: build ## install in PREFIX (/usr/local), below DESTDIR
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)" --strip
 
+uninstall: ## remove what `make install` installed in PREFIX, below DESTDIR
+	@scripts/uninstall.sh "$(DESTDIR)$(PREFIX)"
+
+deb: ## build the Debian packages in build/deb
+	@scripts/deps.sh deb
+	@scripts/deb.sh
+
+deb-symbols: build ## add new symbols of libkelp.so to debian/libkelp0.1.symbols
+	@scripts/deb_symbols.sh
+
+image: build ## build the container image in build/image/oci
+	@scripts/deps.sh image
+	@scripts/image.sh
+
 wheel: ## build the sdist and the wheel for this architecture, or ARCH="x86_64 aarch64", in build/wheel
 	@scripts/deps.sh wheel
 	@[ -z "$(filter-out $(shell uname -m),$(ARCH))" ] || scripts/deps.sh wheel-arm64
 	@scripts/wheel.sh $(or $(ARCH),$(shell uname -m)) sdist
+
+release: build ## make the files of a release in build/release-VERSION
+	@scripts/deps.sh wheel
+	@scripts/deps.sh deb
+	@scripts/deps.sh image
+	@scripts/release.sh
 
 example-minilm: build ## create the sentence-embedding model in examples-extra/models
 	@scripts/deps.sh test

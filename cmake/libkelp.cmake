@@ -1,20 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # libkelp.so: every module below the server, one library without global state.
-# Before 1.0 a minor version may change interfaces, and its number is a part of the soname. Symbols have no versions.
+# Before 1.0 a minor version may change interfaces, and its number is a part of the soname. The version of all symbols is KELP_ and that
+# number, so that a process can load two versions of the library (docs/packaging.md).
 set(KELP_SOVERSION ${PROJECT_VERSION_MAJOR})
 if(PROJECT_VERSION_MAJOR EQUAL 0)
   set(KELP_SOVERSION 0.${PROJECT_VERSION_MINOR})
 endif()
 if(TARGET kelp_root AND NOT TARGET kelp_shared)
+  set(kelp_parts root cpu cuda null onnxruntime remote tensorrt plugins builder engine runtime graph tokenizer onnx operator signature tensor base)
+  set(kelp_modules)
+  set(kelp_objects)
+  foreach(part IN LISTS kelp_parts)
+    if(TARGET kelp_${part})
+      list(APPEND kelp_modules kelp_${part})
+      list(APPEND kelp_objects $<TARGET_OBJECTS:kelp_${part}>)
+    endif()
+  endforeach()
   add_library(kelp_shared SHARED ${CMAKE_SOURCE_DIR}/cmake/empty.c)
   set_target_properties(kelp_shared PROPERTIES OUTPUT_NAME kelp VERSION ${PROJECT_VERSION} SOVERSION ${KELP_SOVERSION})
-  target_link_libraries(kelp_shared PRIVATE kelp_flags
-    -Wl,--whole-archive kelp_root kelp_cpu kelp_cuda kelp_null kelp_onnxruntime kelp_remote kelp_tensorrt kelp_plugins
-    kelp_builder kelp_engine kelp_runtime kelp_graph kelp_tokenizer kelp_onnx kelp_signature kelp_tensor kelp_base
-    -Wl,--no-whole-archive)
+  target_link_libraries(kelp_shared PRIVATE kelp_flags -Wl,--whole-archive ${kelp_modules} -Wl,--no-whole-archive)
+  set(kelp_exports ${CMAKE_BINARY_DIR}/libkelp.map)
+  file(CONFIGURE OUTPUT ${kelp_exports} CONTENT "KELP_${KELP_SOVERSION} { global: kelp_*; local: *; };\n")
+  target_link_options(kelp_shared PRIVATE -Wl,--version-script=${kelp_exports})
   target_include_directories(kelp_shared PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
   # Sanitizers live in the program, so that a library has symbols left open.
   if(NOT KELP_SANITIZE AND NOT KELP_FUZZ)
     target_link_options(kelp_shared PRIVATE -Wl,--no-undefined)
+  endif()
+  # The same objects as an archive, for programs without a shared library. A wheel has none.
+  if(NOT KELP_SANITIZE AND NOT KELP_FUZZ AND NOT SKBUILD)
+    add_library(kelp_static STATIC ${kelp_objects})
+    set_target_properties(kelp_static PROPERTIES OUTPUT_NAME kelp LINKER_LANGUAGE C)
   endif()
 endif()

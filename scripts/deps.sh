@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus]    arm64: to build for it elsewhere, and to run that
+#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores]    arm64: to build for it elsewhere, and to run that
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -52,6 +52,17 @@ wheel_arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libffi-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libffi_pic.a
     zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.a
     libnghttp2-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libnghttp2.a"
+deb_needs="debhelper:command:dh dpkg-dev:command:dpkg-buildpackage fakeroot:command:fakeroot lintian:command:lintian
+    dh-python:command:dh_python3 python3-dev:header:Python.h"
+# To test packages in fresh systems.
+roots_needs="mmdebstrap:command:mmdebstrap systemd-container:command:systemd-nspawn"
+image_needs="buildah:command:buildah ca-certificates:file:/etc/ssl/certs/ca-certificates.crt libcurl4:file:/usr/lib/libcurl.so.4
+    libssl3:file:/usr/lib/libssl.so.3 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0 libturbojpeg0:file:/usr/lib/libturbojpeg.so.0
+    libpng16-16:file:/usr/lib/libpng16.so.16 libwebp7:file:/usr/lib/libwebp.so.7 libopenjp2-7:file:/usr/lib/libopenjp2.so.7"
+# To run it.
+containers_needs="podman:command:podman runc:command:runc skopeo:command:skopeo umoci:command:umoci"
+balancing_needs="haproxy:command:haproxy nghttp2-client:command:h2load"
+stores_needs="libcurl4:file:/usr/lib/libcurl.so.4 apache2-utils:command:htpasswd"
 prometheus_needs="prometheus:command:prometheus"
 site_needs="git:command:git npm:command:npm python3-venv:module:ensurepip"
 page_needs="chromium:command:chromium chromium-driver:command:chromedriver"
@@ -66,9 +77,15 @@ wheel-arm64) needs="$run_needs $wheel_needs $wheel_arm64_needs" ;;
 fuzz) needs="$run_needs $test_needs $fuzz_needs" ;;
 page) needs="$run_needs $page_needs" ;;
 site) needs="$run_needs $site_needs" ;;
+deb) needs="$run_needs $deb_needs" ;;
+image) needs="$run_needs $image_needs" ;;
+containers) needs="$run_needs $image_needs $containers_needs" ;;
+balancing) needs="$run_needs $balancing_needs" ;;
+stores) needs="$run_needs $stores_needs" ;;
+roots) needs="$run_needs $deb_needs $roots_needs" ;;
 prometheus) needs="$run_needs $prometheus_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores]" >&2
     exit 2
     ;;
 esac
@@ -116,7 +133,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 # The Python environment of the tests, made again when its requirements change.
-if [[ $purpose != run && $purpose != site && $purpose != wheel* ]] && [ -z "${KELP_VENV:-}" ]; then
+if [[ ! $purpose =~ ^(run|site|wheel.*|deb|roots|image|containers|balancing|stores)$ ]] && [ -z "${KELP_VENV:-}" ]; then
     if ! cmp -s tools/requirements-test.txt build/venv/requirements-test.txt; then
         echo "kelp: making build/venv with $(grep -vc '^#' tools/requirements-test.txt) packages of tools/requirements-test.txt"
         python3 -m venv build/venv

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COMMANDS = ("serve", "run", "build", "inspect", "bench", "top", "kernels", "ops", "worker", "new", "doctor", "completion")
+COMMANDS = ("serve", "run", "build", "inspect", "bench", "top", "kernels", "ops", "worker", "pull", "health", "new", "doctor", "completion")
 # docs/tritonserver.md has its options, between these lines.
 TRITON = "tritonserver"
 BEGIN, END = "<!-- options: generated -->\n", "<!-- end of options -->\n"

@@ -23,6 +23,8 @@ extern const kelp_command kelp_cmd_kernels;
 extern const kelp_command kelp_cmd_worker;
 extern const kelp_command kelp_cmd_ops;
 extern const kelp_command kelp_cmd_doctor;
+extern const kelp_command kelp_cmd_health;
+extern const kelp_command kelp_cmd_pull;
 extern const kelp_command kelp_cmd_completion;
 extern const kelp_command kelp_cmd_tritonserver;
 

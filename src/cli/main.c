@@ -11,10 +11,10 @@
 #include <stdlib.h>
 
 static const kelp_command *const commands[] = {
-    &kelp_cmd_serve,        &kelp_cmd_run, &kelp_cmd_build,   &kelp_cmd_inspect,
-    &kelp_cmd_bench,        &kelp_cmd_top, &kelp_cmd_kernels, &kelp_cmd_ops,
-    &kelp_cmd_worker,       &kelp_cmd_new, &kelp_cmd_doctor,  &kelp_cmd_completion,
-    &kelp_cmd_tritonserver,
+    &kelp_cmd_serve,  &kelp_cmd_run,        &kelp_cmd_build,        &kelp_cmd_inspect,
+    &kelp_cmd_bench,  &kelp_cmd_top,        &kelp_cmd_kernels,      &kelp_cmd_ops,
+    &kelp_cmd_worker, &kelp_cmd_pull,       &kelp_cmd_health,       &kelp_cmd_new,
+    &kelp_cmd_doctor, &kelp_cmd_completion, &kelp_cmd_tritonserver,
 };
 
 const kelp_command *kelp_cli_command(size_t index) {

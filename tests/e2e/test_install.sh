@@ -29,8 +29,8 @@ for file in bin/kelp lib/libkelp.so lib/libtritonserver.so include/kelp/engine.h
     [ -e "$prefix/$file" ] || fail "$file is not installed"
 done
 
-size=$(du -sb --apparent-size "$prefix" | cut -f1)
-say "everything takes $size bytes"
+size=$(($(du -sb --apparent-size "$prefix" | cut -f1) - $(stat -c %s "$prefix/lib/libkelp.a")))
+say "everything but the static library takes $size bytes"
 [ "$size" -lt 12582912 ] || fail "more than 12 MB are installed: $(du -ab "$prefix" | sort -n | tail -n 15)"
 
 say "code of other projects that is compiled in has its notice"
@@ -45,6 +45,13 @@ version=$("$prefix/bin/kelp" --version | sed 's/^kelp //')
 soname=$(readelf -d "$prefix/lib/libkelp.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
 [ "$soname" = "libkelp.so.$(echo "$version" | sed 's/^\(0\.[0-9]*\).*/\1/; s/^\([1-9][0-9]*\)\..*/\1/')" ] || fail "the soname is $soname"
 [ -e "$prefix/lib/$soname" ] || fail "$soname is not installed"
+
+say "all symbols have the version of the library"
+readelf -W --dyn-syms "$prefix/lib/libkelp.so" | grep -q " kelp_version@@KELP_${soname#libkelp.so.}$" || fail "kelp_version has no version"
+unversioned=$(nm -D --defined-only "$prefix/lib/libkelp.so" | awk '{ print $3 }' | grep -vE '^kelp_.*@@KELP_|^KELP_' || true)
+[ -z "$unversioned" ] || fail "libkelp.so exports $unversioned"
+
+"$source/scripts/deb_symbols.sh" --check "$prefix/lib/libkelp.so" || fail "debian/libkelp0.1.symbols"
 
 if grep -rlF "$build" "$prefix"; then fail "these files name the build directory"; fi
 
@@ -113,6 +120,14 @@ gcc -std=c17 -Wall -Wextra -Werror $(pkg-config --cflags kelp tritonserver) "$wo
     $(pkg-config --libs kelp tritonserver) || fail "pkg-config"
 LD_LIBRARY_PATH=$prefix/lib "$work/use" "$model"
 
+say "a C program with the static library"
+sed '/triton/d; s/TRITONSERVER_Error \*error = .*/void *error = NULL;/; s/TRITONSERVER_ErrorMessage(error)/"none"/' "$work/use.c" >"$work/alone.c"
+# shellcheck disable=SC2046
+gcc -std=c17 -Wall -Wextra -Werror $(pkg-config --cflags kelp) "$work/alone.c" -o "$work/alone" -Wl,-Bstatic $(pkg-config --libs kelp) \
+    -Wl,-Bdynamic $(pkg-config --static --libs kelp | sed 's/-lkelp//') || fail "pkg-config --static"
+if readelf -d "$work/alone" | grep -q libkelp; then fail "the program needs libkelp.so"; fi
+"$work/alone" "$model"
+
 say "a C program with find_package"
 mkdir "$work/cmake"
 cat >"$work/cmake/CMakeLists.txt" <<'CMAKE'
@@ -121,10 +136,13 @@ project(use C)
 find_package(kelp 0.1 REQUIRED)
 add_executable(use ../use.c)
 target_link_libraries(use kelp::kelp kelp::tritonserver)
+add_executable(alone ../alone.c)
+target_link_libraries(alone kelp::kelp_static)
 CMAKE
 cmake -G Ninja -S "$work/cmake" -B "$work/cmake/build" "-DCMAKE_PREFIX_PATH=$prefix" >"$work/cmake.log" 2>&1 &&
     ninja -C "$work/cmake/build" >>"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; fail "find_package"; }
 "$work/cmake/build/use" "$model"
+"$work/cmake/build/alone" "$model"
 
 # Starts the installed server with the given arguments and sets `url`.
 serve() {
@@ -180,4 +198,11 @@ infer budget '{"inputs":[{"name":"INPUT","shape":[1,2],"datatype":"FP32","data":
 curl -sS "$url/metrics" | grep -q '^budget_requests_total{model="budget",version="1"} 1$' || fail "the metrics of budget"
 infer repeat '{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[9]}]}' '"name":"OUT".*"data":\[9\]'
 stop
+say "make uninstall removes what was installed, and nothing else"
+echo mine >"$prefix/share/doc/kelp/mine"
+"$source/scripts/uninstall.sh" "$prefix"
+left=$(cd "$prefix" && find . ! -type d)
+[ "$left" = ./share/doc/kelp/mine ] || fail "files are left: $left"
+if "$source/scripts/uninstall.sh" "$prefix" 2>"$work/uninstall.err"; then fail "a second uninstall"; fi
+grep -q "is not installed there by 'make install'" "$work/uninstall.err" || fail "the message: $(cat "$work/uninstall.err")"
 say "passed"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of the program, libraries and plug-ins: in the package when it is installed, otherwise in the build directory."""
+"""Paths of the program, libraries and plug-ins: in the package if it is a wheel, in the directories of the system if it is a package
+of a distribution, which has libkelp.so in /usr/lib/TRIPLET and the rest in its subdirectory kelp, otherwise in the build directory."""
 import os
 
 from . import _kelp
@@ -19,7 +20,8 @@ def find(*candidates):
 
 def program():
     """Returns the path of the program `kelp`."""
-    path = find(os.path.join(PACKAGE, "bin", "kelp"), os.path.join(LIBRARIES, "bin", "kelp"), os.path.join(LIBRARIES, "..", "bin", "kelp"))
+    path = find(os.path.join(PACKAGE, "bin", "kelp"), os.path.join(LIBRARIES, "bin", "kelp"), os.path.join(LIBRARIES, "..", "bin", "kelp"),
+                os.path.join(LIBRARIES, "..", "..", "bin", "kelp"))
     if path is None:
         raise KelpError(f"program 'kelp' not found in '{PACKAGE}/bin' or next to '{LIBRARIES}'", Code.NOT_FOUND)
     return path
@@ -28,7 +30,8 @@ def program():
 def triton_library():
     """Returns the path of Kelp's libtritonserver.so."""
     name = "libtritonserver.so"
-    path = find(os.path.join(PACKAGE, "lib", name), os.path.join(LIBRARIES, name), os.path.join(LIBRARIES, "src", "server", name))
+    path = find(os.path.join(PACKAGE, "lib", name), os.path.join(LIBRARIES, name), os.path.join(LIBRARIES, "kelp", name),
+                os.path.join(LIBRARIES, "src", "server", name))
     if path is None:
         raise KelpError(f"'{name}' not found in '{PACKAGE}/lib' or next to '{LIBRARIES}'", Code.NOT_FOUND)
     return path
@@ -36,15 +39,16 @@ def triton_library():
 
 def folder(name):
     """Returns a directory of plug-ins ('backends', 'kernels'), or None."""
-    return find(os.path.join(PACKAGE, name), os.path.join(LIBRARIES, name), os.path.join(LIBRARIES, "..", name))
+    return find(os.path.join(PACKAGE, name), os.path.join(LIBRARIES, name), os.path.join(LIBRARIES, "kelp", name), os.path.join(LIBRARIES, "..", name))
 
 
 def include():
     """Returns the directory of the C headers."""
-    path = find(os.path.join(PACKAGE, "include"), os.path.join(LIBRARIES, "..", "include"), os.path.join(LIBRARIES, "..", "..", "include"))
-    if path is None:
+    roots = (PACKAGE, os.path.join(LIBRARIES, ".."), os.path.join(LIBRARIES, "..", ".."))
+    header = find(*(os.path.join(root, "include", "kelp", "engine.h") for root in roots))
+    if header is None:
         raise KelpError(f"headers not found in '{PACKAGE}/include' or next to '{LIBRARIES}'", Code.NOT_FOUND)
-    return path
+    return os.path.dirname(os.path.dirname(header))
 
 
 def library_dirs():

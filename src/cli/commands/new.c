@@ -166,7 +166,7 @@ static bool find_prefix(char *out, size_t capacity) {
     if (length <= 0)
         return false;
     out[length] = '\0';
-    snprintf(package, sizeof package, "%s/lib/cmake/kelp/kelp-config.cmake", out);
+    snprintf(package, sizeof package, "%s/" KELP_LIBDIR "/cmake/kelp/kelp-config.cmake", out);
     return kelp_fs_kind_of(package) == KELP_FS_FILE;
 }
 

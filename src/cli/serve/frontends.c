@@ -46,26 +46,69 @@ static void add_endpoint(kelp_serve_frontends *frontends, const char *name, cons
         .name = name};
 }
 
+/* Adds an endpoint for each socket of a service that a service manager passed. Returns false if
+ * there is none. */
+static bool add_passed(kelp_serve_frontends *frontends, const char *service, const char *name,
+                       uint32_t services) {
+    bool found = false;
+    for (size_t i = 0; i < frontends->sockets.count; i++) {
+        const kelp_serve_socket *socket = &frontends->sockets.items[i];
+        if (strcmp(socket->service, service) != 0)
+            continue;
+        add_endpoint(frontends, name, socket->address, socket->port, false, services);
+        frontends->endpoints[frontends->endpoint_count - 1].base.fd = socket->fd;
+        found = true;
+    }
+    return found;
+}
+
+/* Adds the endpoints of gRPC, which is on the port of HTTP too. */
+static void add_grpc(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+    size_t first = frontends->endpoint_count;
+    if (!add_passed(frontends, "grpc", "gRPC", KELP_SERVICE_GRPC) &&
+        (o->grpc.port >= 0 || !o->http.allow_http))
+        add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
+                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, o->grpc.reuse_port,
+                     KELP_SERVICE_GRPC);
+    for (size_t i = first; i < frontends->endpoint_count && frontends->grpc_tls.cert_path != NULL;
+         i++)
+        frontends->endpoints[i].base.tls = &frontends->grpc_tls;
+}
+
+/* Checks that there is an endpoint for each socket that was passed. */
+static kelp_status *check_used(const kelp_serve_options *o, const kelp_serve_sockets *sockets) {
+    const struct {
+        const char *service;
+        bool used;
+    } rows[] = {{"http", o->http.allow_http},
+                {"grpc", o->grpc.allow_grpc},
+                {"metrics", o->metrics.allow_metrics}};
+    for (size_t i = 0; i < KELP_COUNT(rows); i++) {
+        if (!rows[i].used && kelp_serve_sockets_count(sockets, rows[i].service) > 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "a socket named '%s' was passed, but option '--allow-%s' is false",
+                              rows[i].service, rows[i].service);
+    }
+    return NULL;
+}
+
 /* Adds the endpoints of the options. */
 static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
     KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
     KELP_TRY(kelp_serve_grpc_tls(&o->grpc, &frontends->grpc_tls));
+    KELP_TRY(check_used(o, &frontends->sockets));
     frontends->endpoint_count = 0;
-    uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
     /* If gRPC has certificates of its own, the port of HTTP must not be a way around them. */
-    uint32_t grpc_on_http = frontends->grpc_tls.cert_path != NULL ? 0 : grpc;
-    if (o->http.allow_http)
-        add_endpoint(frontends, "HTTP", o->http.address, o->http.port, o->http.reuse_port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc_on_http |
-                         (o->http.status_page ? KELP_SERVICE_PAGE : 0));
-    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http)) {
-        add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
-                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, o->grpc.reuse_port,
-                     grpc);
-        if (frontends->grpc_tls.cert_path != NULL)
-            frontends->endpoints[frontends->endpoint_count - 1].base.tls = &frontends->grpc_tls;
-    }
-    if (o->metrics.allow_metrics && o->metrics.port >= 0)
+    bool grpc_on_http = o->grpc.allow_grpc && frontends->grpc_tls.cert_path == NULL;
+    uint32_t http = KELP_SERVICE_HTTP | KELP_SERVICE_METRICS |
+                    (grpc_on_http ? KELP_SERVICE_GRPC : 0u) |
+                    (o->http.status_page ? KELP_SERVICE_PAGE : 0u);
+    if (o->http.allow_http && !add_passed(frontends, "http", "HTTP", http))
+        add_endpoint(frontends, "HTTP", o->http.address, o->http.port, o->http.reuse_port, http);
+    if (o->grpc.allow_grpc)
+        add_grpc(o, frontends);
+    if (o->metrics.allow_metrics &&
+        !add_passed(frontends, "metrics", "Metrics", KELP_SERVICE_METRICS) && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
                      o->metrics.port, o->http.reuse_port, KELP_SERVICE_METRICS);
@@ -96,8 +139,9 @@ static void destroy_access(kelp_serve_frontends *frontends) {
     frontends->forward = NULL;
 }
 
-kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
-    kelp_serve_frontends frontends = {0};
+kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o,
+                                        const kelp_serve_sockets *sockets) {
+    kelp_serve_frontends frontends = {.sockets = *sockets};
     kelp_logger logger = {0};
     kelp_http_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
     size_t open = 0;
@@ -111,8 +155,8 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     destroy_access(&frontends);
     while (open < frontends.endpoint_count && status == NULL) {
         const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
-        status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
-                                         endpoint->address, endpoint->port, endpoint->reuse_port);
+        status = kelp_http_listener_open_endpoint(&listeners[open], kelp_allocator_system(),
+                                                  &logger, endpoint);
         open++;
         kelp_tls_context *tls = NULL;
         if (status == NULL && endpoint->tls != NULL)

@@ -4,6 +4,7 @@
 #define KELP_CLI_SERVE_FRONTENDS_H_
 
 #include "cli/serve/access_log.h"
+#include "cli/serve/activation.h"
 #include "cli/serve/options/options.h"
 #include "cli/serve/trim.h"
 #include "frontends/common/access.h"
@@ -24,8 +25,9 @@ typedef struct kelp_serve_endpoint {
 typedef struct kelp_serve_frontends {
     kelp_serve_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
     size_t endpoint_count;
-    kelp_tls_options tls;      /* of the endpoints */
-    kelp_tls_options grpc_tls; /* of the port of gRPC; without a certificate, `tls` applies */
+    kelp_serve_sockets sockets; /* of a service manager, taken before the start */
+    kelp_tls_options tls;       /* of the endpoints */
+    kelp_tls_options grpc_tls;  /* of the port of gRPC; without a certificate, `tls` applies */
     kelp_http_handler *handler;
     kelp_access *http_access, *grpc_access;
     kelp_forward *forward;
@@ -44,7 +46,8 @@ typedef struct kelp_serve_frontends {
 
 /* Checks the options, the files of TLS and of the access log, and that the addresses are free, so
  * that a failure precedes the loading of models. A later failure to listen is possible. */
-kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) KELP_MUST_USE;
+kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o,
+                                        const kelp_serve_sockets *sockets) KELP_MUST_USE;
 /* Starts the front-ends that the options allow. On failure, stop and destroy apply. `trim` is
  * borrowed. */
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,

@@ -10,6 +10,8 @@
 #include "cli/cli.h"
 #include "cli/serve/core.h"
 #include "cli/serve/model_file.h"
+#include "cli/serve/notify.h"
+#include "cli/serve/readiness.h"
 #include "cli/serve/trim.h"
 #include "cli/serve/with_backend.h"
 #include "frontends/otlp/curl.h"
@@ -25,6 +27,18 @@
 #include <unistd.h>
 
 #define COPY_OF_SIGNAL_MS 10
+
+/* A serving process. */
+typedef struct serve_process {
+    kelp_serve_options *o;
+    const kelp_serve_voice *voice;
+    TRITONSERVER_Server *core; /* NULL until it is created */
+    kelp_serve_frontends frontends;
+    kelp_serve_trim *trim;
+    kelp_serve_notify notify;
+    int signals; /* a signalfd; -1: closed */
+    bool failed;
+} serve_process;
 
 static void poll_repository(TRITONSERVER_Server *core) {
     TRITONSERVER_Error *error = TRITONSERVER_ServerPollModelRepository(core);
@@ -42,28 +56,31 @@ static int timeout_ms(uint64_t due_ns) {
 }
 
 /* Returns after SIGINT or SIGTERM. Polls the repository in poll mode. */
-static kelp_status *wait_for_signal(const kelp_serve_options *o, TRITONSERVER_Server *core,
-                                    int signals, kelp_serve_trim *trim, int *out_signal) {
-    KELP_ASSERT(signals >= 0);
+static kelp_status *wait_for_signal(serve_process *process, int *out_signal) {
+    const kelp_serve_options *o = process->o;
+    kelp_serve_trim *trim = process->trim;
+    KELP_ASSERT(process->signals >= 0);
     uint64_t step_ns = (uint64_t)o->models.poll_secs * 1000000000u;
     uint64_t poll_ns =
         strcmp(o->models.control_mode, "poll") ? UINT64_MAX : kelp_now_ns() + step_ns;
     for (;;) {
-        struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+        struct pollfd fds[] = {{.fd = process->signals, .events = POLLIN},
                                {.fd = trim->wake, .events = POLLIN}};
-        int ready = poll(fds, KELP_COUNT(fds), timeout_ms(KELP_MIN(poll_ns, trim->due_ns)));
+        uint64_t due_ns = KELP_MIN(KELP_MIN(poll_ns, trim->due_ns), process->notify.due_ns);
+        int ready = poll(fds, KELP_COUNT(fds), timeout_ms(due_ns));
         struct signalfd_siginfo taken;
         if (ready > 0 && fds[0].revents &&
-            read(signals, &taken, sizeof taken) == (ssize_t)sizeof taken) {
+            read(process->signals, &taken, sizeof taken) == (ssize_t)sizeof taken) {
             *out_signal = (int)taken.ssi_signo;
             return NULL;
         }
         if (ready < 0 && errno != EINTR)
             return KELP_ERROR(KELP_INTERNAL, "cannot wait for signals: %s", strerror(errno));
         uint64_t now_ns = kelp_now_ns();
+        kelp_serve_notify_watchdog(&process->notify, process->frontends.http, now_ns);
         kelp_serve_trim_check(trim, now_ns);
         if (now_ns >= poll_ns) {
-            poll_repository(core);
+            poll_repository(process->core);
             poll_ns = kelp_now_ns() + step_ns;
         }
     }
@@ -172,19 +189,33 @@ static void limit_heaps(void) {
 #endif
 }
 
+/* Tells the service manager that the server is ready, and what it serves. */
+static kelp_status *notify_ready(const serve_process *process) {
+    size_t ready = 0, all = 0;
+    char text[128];
+    if (!process->notify.enabled)
+        return NULL;
+    KELP_TRY(kelp_serve_count_models(process->core, &ready, &all));
+    snprintf(text, sizeof text, "READY=1\nSTATUS=Serving %zu of %zu models", ready, all);
+    kelp_serve_notify_send(&process->notify, text);
+    return NULL;
+}
+
 /* Serves until a signal. */
-static kelp_status *serve(const kelp_serve_options *o, const kelp_serve_voice *voice,
-                          TRITONSERVER_Server *core, kelp_serve_frontends *frontends,
-                          kelp_serve_trim *trim, int signals) {
+static kelp_status *serve(serve_process *process) {
+    const kelp_serve_options *o = process->o;
+    kelp_serve_frontends *frontends = &process->frontends;
     int signal_number = 0;
-    KELP_TRY(kelp_serve_start(o, core, trim, frontends));
-    KELP_TRY(voice->announce(o, core, frontends));
-    kelp_status *status = wait_for_signal(o, core, signals, trim, &signal_number);
-    unblock_signals(signals);
+    KELP_TRY(kelp_serve_start(o, process->core, process->trim, frontends));
+    KELP_TRY(process->voice->announce(o, process->core, frontends));
+    KELP_TRY(notify_ready(process));
+    kelp_status *status = wait_for_signal(process, &signal_number);
+    unblock_signals(process->signals);
+    kelp_serve_notify_send(&process->notify, "STOPPING=1\nSTATUS=Completing requests");
     if (frontends->http != NULL && signal_number == SIGTERM)
         drain(o, frontends);
     kelp_serve_set_draining(frontends); /* requests are still processed */
-    voice->stopping(signal_number);
+    process->voice->stopping(signal_number);
     return status;
 }
 
@@ -210,49 +241,48 @@ static void on_exit_call(int code, void *userp) {
 }
 
 /* Does what precedes the loading of models. */
-static kelp_status *prepare(kelp_serve_options *o, const kelp_serve_frontends *frontends,
-                            int *out_signals, kelp_serve_trim *trim) {
+static kelp_status *prepare(serve_process *process) {
     const kelp_curl *curl;
-    if (frontends->trace.options.otlp != NULL)
+    if (process->frontends.trace.options.otlp != NULL)
         KELP_TRY(kelp_curl_load(&curl));
-    KELP_TRY(block_signals(out_signals));
-    KELP_TRY(kelp_serve_trim_init(trim));
-    KELP_TRY(create_repository(o));
-    return kelp_serve_check_addresses(o);
+    KELP_TRY(kelp_serve_sockets_take(&process->frontends.sockets));
+    KELP_TRY(kelp_serve_notify_init(&process->notify));
+    kelp_serve_notify_send(&process->notify, "STATUS=Loading models");
+    KELP_TRY(block_signals(&process->signals));
+    KELP_TRY(kelp_serve_trim_init(process->trim));
+    KELP_TRY(create_repository(process->o));
+    return kelp_serve_check_addresses(process->o, &process->frontends.sockets);
+}
+
+/* Prints a failure to create the server. */
+static void note_not_created(serve_process *process, kelp_status *take_status) {
+    if (take_status == NULL)
+        return;
+    process->failed = true;
+    process->voice->not_created(process->o, take_status);
 }
 
 int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
-    int signals = -1;
     /* Requests that models still hold after the stop use it until the process ends. */
     static kelp_serve_trim trim;
     trim.wake = -1;
-    bool failed = false;
-    TRITONSERVER_Server *core = NULL;
-    kelp_serve_frontends frontends = {0};
+    serve_process process = {.o = o, .voice = voice, .trim = &trim, .signals = -1};
     limit_heaps();
     serving = on_exit(on_exit_call, NULL) == 0;
     kelp_temporary_sweep(); /* of servers that crashed */
-    kelp_status *status = kelp_serve_trace_parse(&o->trace, &frontends.trace);
-    if (status != NULL) {
-        failed = true;
-        voice->not_created(o, status);
-    } else {
-        note(voice, &failed, prepare(o, &frontends, &signals, &trim));
-    }
-    if (!failed) {
-        status = kelp_serve_create_core(o, &core);
-        if (status != NULL) {
-            failed = true;
-            voice->not_created(o, status);
-        }
-    }
-    if (!failed)
-        note(voice, &failed, serve(o, voice, core, &frontends, &trim, signals));
-    stop(o, core, &frontends, voice, &failed);
+    note_not_created(&process, kelp_serve_trace_parse(&o->trace, &process.frontends.trace));
+    if (!process.failed)
+        note(voice, &process.failed, prepare(&process));
+    if (!process.failed)
+        note_not_created(&process, kelp_serve_create_core(o, &process.core));
+    if (!process.failed)
+        note(voice, &process.failed, serve(&process));
+    stop(o, process.core, &process.frontends, voice, &process.failed);
+    kelp_serve_notify_deinit(&process.notify);
     kelp_temporary_remove(kelp_allocator_system(), o->with_repository);
     kelp_serve_trim_deinit(&trim);
-    if (signals >= 0)
-        close(signals);
+    if (process.signals >= 0)
+        close(process.signals);
     serving = false;
-    return failed ? KELP_EXIT_FAILURE : KELP_EXIT_OK;
+    return process.failed ? KELP_EXIT_FAILURE : KELP_EXIT_OK;
 }

@@ -37,7 +37,9 @@ static void message_delete(TRITONSERVER_Message *message) {
         TRITONSERVER_ErrorDelete(error);
 }
 
-kelp_status *kelp_serve_append_models(TRITONSERVER_Server *core, bool reasons, kelp_buf *out) {
+/* Calls `use` for each version of a model. */
+static kelp_status *for_each_model(TRITONSERVER_Server *core,
+                                   void (*use)(const kelp_json *model, void *userp), void *userp) {
     static const char what[] = "cannot list the models";
     TRITONSERVER_Message *index = NULL;
     KELP_TRY(kelp_serve_status(TRITONSERVER_ServerModelIndex(core, 0, &index), what));
@@ -45,19 +47,52 @@ kelp_status *kelp_serve_append_models(TRITONSERVER_Server *core, bool reasons, k
     kelp_arena arena;
     kelp_arena_init(&arena, kelp_allocator_system(), 0);
     kelp_status *status = parse(index, what, &arena, &models);
-    if (status == NULL) {
-        kelp_table table;
-        kelp_table_init(&table, 3);
-        kelp_table_cell(&table, "Model");
-        kelp_table_cell(&table, "Version");
-        kelp_table_cell(&table, "Status");
-        for (const kelp_json *model = models->child; model != NULL; model = model->next)
-            put_row(&table, model, reasons);
-        kelp_table_framed(&table, out);
-    }
+    for (const kelp_json *model = status == NULL ? models->child : NULL; model != NULL;
+         model = model->next)
+        use(model, userp);
     message_delete(index);
     kelp_arena_deinit(&arena);
     return status;
+}
+
+/* A table of models. */
+typedef struct model_table {
+    kelp_table table;
+    bool reasons;
+} model_table;
+
+static void add_row(const kelp_json *model, void *userp) {
+    model_table *models = userp;
+    put_row(&models->table, model, models->reasons);
+}
+
+kelp_status *kelp_serve_append_models(TRITONSERVER_Server *core, bool reasons, kelp_buf *out) {
+    model_table models = {.reasons = reasons};
+    kelp_table_init(&models.table, 3);
+    kelp_table_cell(&models.table, "Model");
+    kelp_table_cell(&models.table, "Version");
+    kelp_table_cell(&models.table, "Status");
+    kelp_status *status = for_each_model(core, add_row, &models);
+    if (status == NULL)
+        kelp_table_framed(&models.table, out);
+    else
+        kelp_buf_deinit(&models.table.text);
+    return status;
+}
+
+static void count_model(const kelp_json *model, void *userp) {
+    size_t *counts = userp;
+    counts[0] += kelp_str_equal(member(model, "state"), KELP_STR("READY"));
+    counts[1]++;
+}
+
+kelp_status *kelp_serve_count_models(TRITONSERVER_Server *core, size_t *out_ready,
+                                     size_t *out_all) {
+    size_t counts[2] = {0, 0};
+    KELP_TRY(for_each_model(core, count_model, counts));
+    *out_ready = counts[0];
+    *out_all = counts[1];
+    return NULL;
 }
 
 static void put_option(kelp_table *table, const char *name, const char *value) {

@@ -13,6 +13,9 @@
  * the terminal. */
 kelp_status *kelp_serve_append_models(TRITONSERVER_Server *core, bool reasons,
                                       kelp_buf *out) KELP_MUST_USE;
+/* Counts the versions of models that are ready, and those that the repositories contain. */
+kelp_status *kelp_serve_count_models(TRITONSERVER_Server *core, size_t *out_ready,
+                                     size_t *out_all) KELP_MUST_USE;
 /* Appends the table of options that Triton's server logs. */
 kelp_status *kelp_serve_append_options(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                        kelp_buf *out) KELP_MUST_USE;

@@ -36,7 +36,9 @@ typedef struct kelp_http_endpoint {
     uint16_t port;        /* 0 selects a free port */
     unsigned socket_mode; /* permissions of a unix socket; 0: those of the umask */
     bool reuse_port;      /* several processes may share the port */
-    uint32_t services;    /* bits that handlers find in kelp_http_request.services */
+    int fd; /* a listening socket, used in place of an address and port; 0: none. It is duplicated
+               and stays open, so that connections wait in it after the server stops */
+    uint32_t services;           /* bits that handlers find in kelp_http_request.services */
     const kelp_tls_options *tls; /* NULL: without TLS; otherwise TLS only */
 } kelp_http_endpoint;
 
@@ -79,6 +81,9 @@ uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint);
 /* Returns the time (kelp_now_ns) at which the latest request began; 0 if there was none.
  * Thread-safe. */
 uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server);
+/* Asks all threads for a sign of life, and returns true if all responded to the previous call. The
+ * first call returns true. Called on one thread, between start and stop. */
+bool kelp_http_server_probe(kelp_http_server *server);
 /* Frees the large buffers that were not used since the last call. With `all`, frees all that are
  * unused, and lets the threads free, soon, the memory that they keep for further requests.
  * Thread-safe, before kelp_http_server_stop. */

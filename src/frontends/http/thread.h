@@ -88,7 +88,9 @@ struct kelp_http_thread {
     bool stopping;
     kelp_http_connection *connections;
     kelp_event_loop_task trim_task;
-    atomic_bool trims;        /* trim_task is posted */
+    atomic_bool trims; /* trim_task is posted */
+    kelp_event_loop_task probe_task;
+    atomic_bool probed;       /* probe_task is posted and has not run */
     uint32_t closed_count;    /* connections that have left */
     char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
     kelp_http2_thread *http2; /* of the server */

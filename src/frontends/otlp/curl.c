@@ -16,12 +16,13 @@ static bool loaded;
 /* The library is never closed, because it keeps global state. */
 static kelp_status *load(void) {
     static const char *const names[] = {
-        "curl_global_init",      "curl_easy_init",           "curl_easy_cleanup",
-        "curl_easy_setopt",      "curl_easy_getinfo",        "curl_easy_perform",
-        "curl_easy_strerror",    "curl_multi_init",          "curl_multi_cleanup",
-        "curl_multi_add_handle", "curl_multi_remove_handle", "curl_multi_perform",
-        "curl_multi_poll",       "curl_multi_wakeup",        "curl_multi_info_read",
-        "curl_slist_append",     "curl_slist_free_all",      "curl_getdate"};
+        "curl_global_init",     "curl_easy_init",        "curl_easy_cleanup",
+        "curl_easy_setopt",     "curl_easy_getinfo",     "curl_easy_perform",
+        "curl_easy_reset",      "curl_easy_strerror",    "curl_multi_init",
+        "curl_multi_cleanup",   "curl_multi_add_handle", "curl_multi_remove_handle",
+        "curl_multi_perform",   "curl_multi_poll",       "curl_multi_wakeup",
+        "curl_multi_info_read", "curl_slist_append",     "curl_slist_free_all",
+        "curl_getdate"};
     void *addresses[KELP_COUNT(names)];
     kelp_dl library;
     kelp_status *status = kelp_dl_open(CURL_LIBRARY, &library);

@@ -5,6 +5,7 @@
 #include "base/fs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -115,6 +116,29 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
     return listen_unix(listener, path[0] == '/' && path[1] == '/' ? path + 2 : path);
 }
 
+kelp_status *kelp_http_listener_open_endpoint(kelp_http_listener *listener,
+                                              kelp_allocator allocator, const kelp_logger *logger,
+                                              const kelp_http_endpoint *endpoint) {
+    int fd = endpoint->fd;
+    const char *address = endpoint->address;
+    if (address == NULL || !*address)
+        address = "0.0.0.0";
+    if (fd == 0)
+        return kelp_http_listener_open(listener, allocator, logger, address, endpoint->port,
+                                       endpoint->reuse_port);
+    *listener = (kelp_http_listener){.allocator = allocator,
+                                     .logger = logger,
+                                     .fd = -1,
+                                     .adopted = true,
+                                     .port = endpoint->port};
+    listener->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int flags = listener->fd >= 0 ? fcntl(listener->fd, F_GETFL) : -1;
+    if (flags < 0 || fcntl(listener->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return KELP_ERROR(KELP_UNAVAILABLE, "cannot use the socket of descriptor %d: %s", fd,
+                          strerror(errno));
+    return NULL;
+}
+
 kelp_status *kelp_http_listener_set_mode(kelp_http_listener *listener, unsigned mode) {
     if (mode == 0 || listener->unix_path == NULL || chmod(listener->unix_path, mode) == 0)
         return NULL;
@@ -198,8 +222,10 @@ static void drop_new(const kelp_http_listener *listener) {
 }
 
 void kelp_http_listener_stop(kelp_http_listener *listener) {
-    drop_new(listener);
-    accept_pending(listener, BACKLOG);
+    if (!listener->adopted) {
+        drop_new(listener);
+        accept_pending(listener, BACKLOG);
+    }
     kelp_event_loop_timer_cancel(listener->loop, &listener->timer);
     kelp_event_loop_remove(listener->loop, &listener->io);
     close(listener->fd);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/sync/loop.h"
+#include "frontends/http/server.h"
 
 #include <sys/socket.h>
 
@@ -15,6 +16,7 @@ struct kelp_http_listener {
     const kelp_logger *logger;
     int fd; /* -1 when closed */
     uint16_t port;
+    bool adopted;          /* another process has the socket too */
     char *unix_path;       /* removed on close */
     kelp_event_loop *loop; /* NULL until started */
     kelp_event_loop_io io;
@@ -31,6 +33,11 @@ struct kelp_http_listener {
 kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocator allocator,
                                      const kelp_logger *logger, const char *address, uint16_t port,
                                      bool reuse_port) KELP_MUST_USE;
+/* Opens the listener of an endpoint. If the endpoint has a socket, as of a service manager, a
+ * duplicate of it is used, and the caller keeps it open. */
+kelp_status *kelp_http_listener_open_endpoint(kelp_http_listener *listener,
+                                              kelp_allocator allocator, const kelp_logger *logger,
+                                              const kelp_http_endpoint *endpoint) KELP_MUST_USE;
 /* Sets the permissions of a unix socket; 0 keeps those of the umask. */
 kelp_status *kelp_http_listener_set_mode(kelp_http_listener *listener, unsigned mode) KELP_MUST_USE;
 /* Starts accepting connections. kelp_http_listener_stop first accepts those that are pending. */
@@ -38,7 +45,8 @@ kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_l
                                       void (*on_accept)(void *userp, int take_fd,
                                                         const struct sockaddr *client),
                                       void *userp) KELP_MUST_USE;
-/* Stops accepting and closes the socket. Called on the loop's thread while the loop runs. */
+/* Stops accepting and closes the socket. Connections that wait in an adopted socket are left to the
+ * next process that accepts from it. Called on the loop's thread while the loop runs. */
 void kelp_http_listener_stop(kelp_http_listener *listener);
 /* Frees everything, after the loop has ended. */
 void kelp_http_listener_close(kelp_http_listener *listener);

@@ -171,15 +171,12 @@ static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoi
     while (server->listener_count < options->endpoint_count) {
         const kelp_http_endpoint *endpoint = &endpoints[server->listener_count];
         server_listener *listener = &server->listeners[server->listener_count++];
-        const char *address = endpoint->address;
         listener->server = server;
         listener->services = endpoint->services;
-        if (address == NULL || !*address)
-            address = "0.0.0.0";
         if (endpoint->tls != NULL)
             KELP_TRY(open_tls(server, listener, endpoint->tls));
-        KELP_TRY(kelp_http_listener_open(&listener->base, options->allocator, &options->logger,
-                                         address, endpoint->port, endpoint->reuse_port));
+        KELP_TRY(kelp_http_listener_open_endpoint(&listener->base, options->allocator,
+                                                  &options->logger, endpoint));
         KELP_TRY(kelp_http_listener_set_mode(&listener->base, endpoint->socket_mode));
     }
     return NULL;
@@ -262,6 +259,28 @@ kelp_status *kelp_http_server_start(kelp_http_server *server) {
     for (uint32_t i = server->thread_count; i-- > 0;)
         KELP_TRY(kelp_http_thread_start(&server->threads[i], i));
     return NULL;
+}
+
+/* ---- signs of life ---- */
+
+static void on_probe(kelp_event_loop_task *task) {
+    kelp_http_thread *thread =
+        (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, probe_task));
+    atomic_store(&thread->probed, false);
+}
+
+bool kelp_http_server_probe(kelp_http_server *server) {
+    bool alive = true;
+    for (uint32_t i = 0; i < server->thread_count; i++) {
+        kelp_http_thread *thread = &server->threads[i];
+        if (atomic_exchange(&thread->probed, true)) { /* the previous probe still waits */
+            alive = false;
+            continue;
+        }
+        thread->probe_task.fn = on_probe;
+        kelp_event_loop_post(thread->loop, &thread->probe_task);
+    }
+    return alive;
 }
 
 /* ---- memory ---- */

@@ -102,7 +102,8 @@ void kelp_serve_backends_defaults(kelp_serve_backends *o) {
     o->rate_limit = "off";
 }
 
-/* Returns ../backends of the program's directory if it exists, in an installation or a build. */
+/* Returns the directory of backends of the prefix of this program if it exists: of an installation,
+ * or of a build, which has "backends". */
 static kelp_status *default_backends(char **out) {
     kelp_allocator allocator = kelp_allocator_system();
     char program[4096];
@@ -115,10 +116,13 @@ static kelp_status *default_backends(char **out) {
     KELP_ASSERT(length < (ssize_t)sizeof program);
     if (length > 0) {
         program[length] = '\0';
-        KELP_TRY(kelp_fs_join(allocator, program, "backends", out));
-        if (kelp_fs_kind_of(*out) == KELP_FS_DIRECTORY)
-            return NULL;
-        kelp_free_string(allocator, *out);
+        static const char *const names[] = {KELP_BACKENDS_DIR, "backends"};
+        for (size_t i = 0; i < KELP_COUNT(names); i++) {
+            KELP_TRY(kelp_fs_join(allocator, program, names[i], out));
+            if (kelp_fs_kind_of(*out) == KELP_FS_DIRECTORY)
+                return NULL;
+            kelp_free_string(allocator, *out);
+        }
     }
     return kelp_strdup(allocator, "/opt/tritonserver/backends", out);
 }

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of stores with the interface of Amazon S3. libcurl signs the requests. The environment
+ * has the names of AWS's tools. */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "cli/pull/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The SHA-256 of an empty body, which is a part of the signature. */
+#define EMPTY_BODY \
+    "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+/* A bucket and how its requests are signed. */
+typedef struct s3_bucket {
+    kelp_pull *pull;
+    kelp_buf base;   /* the URL of the bucket */
+    kelp_buf region; /* "aws:amz:REGION:s3" */
+    kelp_buf user;   /* "KEY:SECRET" */
+    kelp_buf token;  /* a header */
+    bool is_signed;
+} s3_bucket;
+
+static const char *variable(const char *name, const char *otherwise) {
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : otherwise;
+}
+
+static void bucket_init(s3_bucket *bucket, kelp_pull *pull) {
+    *bucket = (s3_bucket){.pull = pull};
+    kelp_buf_init(&bucket->base, kelp_allocator_system());
+    kelp_buf_init(&bucket->region, kelp_allocator_system());
+    kelp_buf_init(&bucket->user, kelp_allocator_system());
+    kelp_buf_init(&bucket->token, kelp_allocator_system());
+}
+
+static void bucket_deinit(s3_bucket *bucket) {
+    kelp_buf_deinit(&bucket->base);
+    kelp_buf_deinit(&bucket->region);
+    kelp_buf_deinit(&bucket->user);
+    kelp_buf_deinit(&bucket->token);
+}
+
+/* Reads the environment. Other stores than Amazon's have the bucket in the path. */
+static kelp_status *bucket_configure(s3_bucket *bucket, const char *name, size_t length) {
+    const char *region = variable("AWS_REGION", variable("AWS_DEFAULT_REGION", "us-east-1"));
+    const char *endpoint = variable("AWS_ENDPOINT_URL_S3", variable("AWS_ENDPOINT_URL", NULL));
+    const char *key = variable("AWS_ACCESS_KEY_ID", NULL);
+    const char *secret = variable("AWS_SECRET_ACCESS_KEY", NULL);
+    const char *token = variable("AWS_SESSION_TOKEN", NULL);
+    if ((key == NULL) != (secret == NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "expected both or none of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+    if (endpoint != NULL) {
+        size_t size = strlen(endpoint);
+        while (size > 0 && endpoint[size - 1] == '/')
+            size--;
+        kelp_buf_printf(&bucket->base, "%.*s/%.*s", (int)size, endpoint, (int)length, name);
+    } else {
+        kelp_buf_printf(&bucket->base, "https://%.*s.s3.%s.amazonaws.com", (int)length, name,
+                        region);
+    }
+    kelp_buf_printf(&bucket->region, "aws:amz:%s:s3", region);
+    bucket->is_signed = key != NULL;
+    if (key != NULL)
+        kelp_buf_printf(&bucket->user, "%s:%s", key, secret);
+    if (token != NULL)
+        kelp_buf_printf(&bucket->token, "x-amz-security-token: %s", token);
+    KELP_TRY(kelp_buf_status(&bucket->base));
+    KELP_TRY(kelp_buf_status(&bucket->region));
+    KELP_TRY(kelp_buf_status(&bucket->user));
+    return kelp_buf_status(&bucket->token);
+}
+
+/* Returns a request without its URL. Without a key, it is anonymous. */
+static kelp_fetch_request make_request(s3_bucket *bucket) {
+    kelp_fetch_request request = {.name = NULL};
+    if (bucket->is_signed) {
+        request.sigv4 = kelp_buf_cstr(&bucket->region);
+        request.user = kelp_buf_cstr(&bucket->user);
+        request.headers[0] = EMPTY_BODY;
+        request.headers[1] = bucket->token.length > 0 ? kelp_buf_cstr(&bucket->token) : NULL;
+    }
+    return request;
+}
+
+/* Downloads an object to `relative` in the output; NULL: it is the only one. */
+static kelp_status *pull_object(s3_bucket *bucket, const char *key, const char *relative) {
+    kelp_buf url;
+    kelp_buf_init(&url, kelp_allocator_system());
+    kelp_buf_printf(&url, "%s/", kelp_buf_cstr(&bucket->base));
+    kelp_pull_encode(key, strlen(key), "/", &url);
+    kelp_status *status = kelp_buf_status(&url);
+    kelp_fetch_request request = make_request(bucket);
+    request.url = kelp_buf_cstr(&url);
+    request.name = key;
+    request.digest = relative == NULL ? bucket->pull->digest : NULL;
+    const char *slash = strrchr(key, '/');
+    if (status == NULL && relative == NULL)
+        status = kelp_pull_single(bucket->pull, &request, slash != NULL ? slash + 1 : key);
+    else if (status == NULL)
+        status = kelp_pull_file(bucket->pull, &request, relative);
+    kelp_buf_deinit(&url);
+    return status;
+}
+
+/* Finds the text of the next element `name` at or after `*inout_at`. */
+static bool next_element(const char *name, const char **inout_at, kelp_str *out) {
+    char open[64], close[64];
+    snprintf(open, sizeof open, "<%s>", name);
+    snprintf(close, sizeof close, "</%s>", name);
+    const char *begin = strstr(*inout_at, open);
+    const char *end = begin != NULL ? strstr(begin, close) : NULL;
+    if (end == NULL)
+        return false;
+    begin += strlen(open);
+    *out = (kelp_str){begin, (size_t)(end - begin)};
+    *inout_at = end + strlen(close);
+    return true;
+}
+
+/* Downloads the objects of a page of the list. Keys are percent-encoded (encoding-type=url), so
+ * that they contain no markup. Keys that end with '/' stand for directories. */
+static kelp_status *pull_page(s3_bucket *bucket, const char *page, size_t prefix_length) {
+    kelp_str encoded;
+    kelp_buf key;
+    kelp_buf_init(&key, kelp_allocator_system());
+    kelp_status *status = NULL;
+    while (status == NULL && next_element("Key", &page, &encoded)) {
+        kelp_buf_clear(&key);
+        status = kelp_pull_decode(encoded.data, encoded.length, &key);
+        if (status != NULL || key.length <= prefix_length || key.data[key.length - 1] == '/')
+            continue;
+        const char *text = kelp_buf_cstr(&key);
+        status = pull_object(bucket, text, text + prefix_length);
+    }
+    kelp_buf_deinit(&key);
+    return status;
+}
+
+/* Sets the URL of a page; parameters are sorted, as the signature needs. */
+static void set_list_url(s3_bucket *bucket, const char *prefix, const kelp_buf *next,
+                         kelp_buf *out) {
+    kelp_buf_clear(out);
+    kelp_buf_printf(out, "%s/?", kelp_buf_cstr(&bucket->base));
+    if (next->length > 0) {
+        kelp_buf_append_cstr(out, "continuation-token=");
+        kelp_pull_encode(next->data, next->length, "", out);
+        kelp_buf_append_char(out, '&');
+    }
+    kelp_buf_append_cstr(out, "encoding-type=url&list-type=2&prefix=");
+    kelp_pull_encode(prefix, strlen(prefix), "", out);
+}
+
+static kelp_status *pull_prefix(s3_bucket *bucket, const char *prefix) {
+    kelp_buf url, page, next;
+    kelp_status *status = NULL;
+    bool more = true;
+    kelp_buf_init(&url, kelp_allocator_system());
+    kelp_buf_init(&page, kelp_allocator_system());
+    kelp_buf_init(&next, kelp_allocator_system());
+    while (status == NULL && more) {
+        long code = 0;
+        kelp_str text;
+        set_list_url(bucket, prefix, &next, &url);
+        kelp_fetch_request request = make_request(bucket);
+        request.url = kelp_buf_cstr(&url);
+        kelp_buf_clear(&page);
+        status = kelp_buf_status(&url);
+        if (status == NULL)
+            status = kelp_fetch_text(bucket->pull->fetch, &request, &page, &code, NULL);
+        if (status == NULL && code != 200)
+            status = kelp_fetch_failure("list", kelp_buf_cstr(&bucket->base), code, &page);
+        if (status != NULL)
+            break;
+        const char *at = kelp_buf_cstr(&page);
+        status = pull_page(bucket, at, strlen(prefix));
+        kelp_buf_clear(&next);
+        more = next_element("NextContinuationToken", &at, &text);
+        if (more)
+            kelp_buf_append_str(&next, text);
+    }
+    kelp_buf_deinit(&url);
+    kelp_buf_deinit(&page);
+    kelp_buf_deinit(&next);
+    return status;
+}
+
+kelp_status *kelp_pull_s3(kelp_pull *pull) {
+    const char *slash = strchr(pull->address, '/');
+    size_t length = slash != NULL ? (size_t)(slash - pull->address) : strlen(pull->address);
+    const char *key = slash != NULL ? slash + 1 : "";
+    bool is_prefix = *key == '\0' || key[strlen(key) - 1] == '/';
+    if (length == 0)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "invalid address 's3://%s': expected s3://BUCKET/KEY or s3://BUCKET/PREFIX/",
+            pull->address);
+    if (is_prefix && pull->digest != NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a prefix of S3 has no digest: expected s3://BUCKET/KEY");
+    s3_bucket bucket;
+    bucket_init(&bucket, pull);
+    kelp_status *status = bucket_configure(&bucket, pull->address, length);
+    if (status == NULL)
+        status = is_prefix ? pull_prefix(&bucket, key) : pull_object(&bucket, key, NULL);
+    if (status == NULL && pull->file_count == 0)
+        status = KELP_ERROR(KELP_NOT_FOUND, "the prefix 's3://%s' has no objects", pull->address);
+    bucket_deinit(&bucket);
+    return status;
+}
