@@ -424,7 +424,7 @@ static void files_that_are_no_models_are_named(void **state) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         kelp_graph *graph = NULL;
         expect_error(kelp_graph_load_bytes(kelp_allocator_system(), files[i].text, files[i].length,
-                                           "m.onnx", NULL, NULL, &graph),
+                                           "m.onnx", NULL, NULL, NULL, NULL, &graph),
                      KELP_INVALID_ARGUMENT, files[i].message);
         assert_null(graph);
     }
