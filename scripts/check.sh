@@ -125,7 +125,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/notebooks tests/openapi tests/python tests/rust bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/notebooks tests/openapi tests/python tests/ray tests/rust bindings/python bench
 }
 
 # Benchmarks build; those of servers and those beside libraries check results in a short round.
@@ -226,6 +226,16 @@ extensions() {
     PYTHONPATH=build/release/python "$venv/bin/python" tests/extensions/run.py
 }
 
+# Ray Data and Ray Serve on two nodes of this machine.
+ray() {
+    local venv=build/venv-ray
+    if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-ray.txt; then
+        echo "Ray is brought by pip, and not at hand without it"
+        return 77
+    fi
+    PYTHONPATH=build/release/python "$venv/bin/python" tests/ray/test_ray.py
+}
+
 step deps scripts/deps.sh check
 step includes python3 tools/check-includes
 step docs docs
@@ -271,6 +281,7 @@ if [ "$full" = full ]; then
     step prometheus "$python" tests/e2e/test_metrics.py --kelp build/release/bin/kelp Prometheus
     step extensions extensions
     step libraries "$python" tests/libraries/test_libraries.py
+    step ray ray
     step rust scripts/rust.sh
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
