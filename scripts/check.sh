@@ -125,7 +125,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh tests/packaging/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/notebooks tests/openapi tests/packaging tests/python tests/rust bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/notebooks tests/openapi tests/packaging tests/python tests/ray tests/rust bindings/python bench
 }
 
 # Benchmarks build; those of servers and those beside libraries check results in a short round.
@@ -245,6 +245,16 @@ balancing() {
     "$python" tests/packaging/test_balancing.py --kelp build/release/bin/kelp
 }
 
+# Ray Data and Ray Serve on two nodes of this machine.
+ray() {
+    local venv=build/venv-ray
+    if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-ray.txt; then
+        echo "Ray is brought by pip, and not at hand without it"
+        return 77
+    fi
+    PYTHONPATH=build/release/python "$venv/bin/python" tests/ray/test_ray.py
+}
+
 step deps scripts/deps.sh check
 step includes python3 tools/check-includes
 step docs docs
@@ -297,6 +307,7 @@ if [ "$full" = full ]; then
     step kubernetes-deps scripts/deps.sh prometheus
     step kubernetes scripts/kubernetes.sh
     step stores scripts/stores.sh
+    step ray ray
     step rust scripts/rust.sh
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh

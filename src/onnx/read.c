@@ -427,6 +427,27 @@ static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_protob
     }
 }
 
+/* Returns the end of a message about bytes that are not a model: what they are, if known. */
+static const char *describe_other_content(kelp_str bytes) {
+    static const struct {
+        const char *beginning, *description;
+    } known[] = {
+        {"version https://git-lfs",
+         ", found a pointer of Git LFS; 'git lfs pull' downloads the file"},
+        {"<!DOCTYPE", ", found an HTML page"},
+        {"<!doctype", ", found an HTML page"},
+        {"<html", ", found an HTML page"},
+        {"PK\003\004", ", found a zip archive"},
+        {"\037\213", ", found a file compressed with gzip"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t length = strlen(known[i].beginning);
+        if (bytes.length >= length && memcmp(bytes.data, known[i].beginning, length) == 0)
+            return known[i].description;
+    }
+    return "";
+}
+
 kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes, kelp_onnx_model *out) {
     kelp_protobuf wire = kelp_protobuf_of(bytes);
     kelp_protobuf_field field;
@@ -452,8 +473,9 @@ kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes, kelp_onnx_
     if (result == KELP_PROTOBUF_MALFORMED)
         return kelp_onnx_error(
             reader, NULL, KELP_INVALID_ARGUMENT,
-            "malformed or truncated near byte %zu of %zu: expected an ONNX ModelProto",
-            (size_t)(wire.at - (const uint8_t *)bytes.data), bytes.length);
+            "malformed or truncated near byte %zu of %zu: expected an ONNX ModelProto%s",
+            (size_t)(wire.at - (const uint8_t *)bytes.data), bytes.length,
+            describe_other_content(bytes));
     if (!has_graph)
         return kelp_onnx_error(reader, NULL, KELP_INVALID_ARGUMENT,
                                "graph: expected one, found none");

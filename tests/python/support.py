@@ -25,11 +25,17 @@ def model(op, inputs, outputs, opset=21, domain="", **attributes):
 
 
 def endless():
-    """Returns the bytes of a model that adds 1 to 0 `rounds` times; with many rounds it runs until it is stopped."""
-    body = helper.make_graph([helper.make_node("Add", ["v", "one"], ["w"]), helper.make_node("Identity", ["go"], ["on"])], "body",
-                             [helper.make_tensor_value_info(*i) for i in (("i", 7, ()), ("go", 9, ()), ("v", 7, ()))],
+    """Returns the bytes of a model that adds 1 to 0 `rounds` times; with many rounds it runs until it is stopped.
+
+    Each round has an inner loop: otherwise a fast machine reaches the maximum number of rounds within seconds."""
+    inner = helper.make_graph([helper.make_node("Add", ["u", "zero"], ["t"]), helper.make_node("Identity", ["go_on"], ["goes_on"])], "inner",
+                              [helper.make_tensor_value_info(*i) for i in (("j", 7, ()), ("go_on", 9, ()), ("u", 7, ()))],
+                              [helper.make_tensor_value_info(*o) for o in (("goes_on", 9, ()), ("t", 7, ()))])
+    nodes = [helper.make_node("Loop", ["hundred", "", "v"], ["same"], body=inner), helper.make_node("Add", ["same", "one"], ["w"]),
+             helper.make_node("Identity", ["go"], ["on"])]
+    body = helper.make_graph(nodes, "body", [helper.make_tensor_value_info(*i) for i in (("i", 7, ()), ("go", 9, ()), ("v", 7, ()))],
                              [helper.make_tensor_value_info(*o) for o in (("on", 9, ()), ("w", 7, ()))],
-                             initializer=[helper.make_tensor("one", 7, (), [1])])
+                             initializer=[helper.make_tensor("one", 7, (), [1]), helper.make_tensor("hundred", 7, (), [100])])
     graph = helper.make_graph([helper.make_node("Loop", ["rounds", "", "zero"], ["count"], body=body)], "endless",
                               [helper.make_tensor_value_info("rounds", 7, ())], [helper.make_tensor_value_info("count", 7, ())],
                               initializer=[helper.make_tensor("zero", 7, (), [0])])

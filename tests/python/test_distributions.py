@@ -28,8 +28,9 @@ session = kelp.InferenceSession(sys.argv[1])
 print(session.run(["digit"], {"image": numpy.load(sys.argv[2])})[0].tolist())
 """
 SUITES = ("session", "onnxruntime", "server", "builder", "context", "kernel", "docs", "wrong_arguments", "progress")
-# Pages whose commands and programs run with the program, the headers and the libraries of the wheel.
-PAGES = ("README", "docs/getting-started", "docs/kernels", "docs/compute", "docs/engines", "docs/extending", "docs/backends")
+# Pages whose blocks run with the program, the headers and the libraries of the wheel, but for those that are marked with a reason.
+PAGES = [ROOT + "/README.md", ROOT + "/examples/README.md", *sorted(glob.glob(ROOT + "/docs/*.md"))]
+ARM64_PAGES = ("python", "onnxruntime")
 # In the emulator, without libraries that Debian or PyPI lack there or that are too slow
 ARM64_SUITES = ("docs", "server", "refit", "wrong_arguments")
 # Debian 12's CPython for arm64, and the libraries that it and numpy use
@@ -97,13 +98,18 @@ class Distributions(unittest.TestCase):
         seconds, busy = time.monotonic() - begin, self.busy() - busy
         print(f"\nPython 3.{minor}: {seconds:.1f} s from pip install to the first result, {busy:.1f} s of a CPU", flush=True)
         self.assertLess(busy, 20)  # the time that has passed depends on what else this machine does
-        self.install(python, "onnx", "onnxruntime", "ml_dtypes", "numba", "pillow", "cffi", "apache-tvm-ffi", "tritonclient[http]")
+        self.install(python, "onnx", "onnxruntime", "ml_dtypes", "numba", "pillow", "cffi", "apache-tvm-ffi", "tritonclient[http,grpc]")
         for name in SUITES:
             run(python, f"{ROOT}/tests/python/test_{name}.py", env={**ENVIRONMENT, "KELP_BUILD": os.environ["KELP_BUILD"]})
         package = run(python, "-c", "import kelp, os; print(os.path.dirname(kelp.__file__))", cwd="/").strip()
         os.symlink(os.path.dirname(package), self.directory + "/python")
         for page in PAGES:
-            run(python, f"{ROOT}/tests/support/shown.py", f"{ROOT}/{page}.md", "--run", "--build", self.directory, "--prefix", package)
+            self.show(python, page, package)
+
+    def show(self, python, page, package, **environment):
+        """Runs the blocks of a page."""
+        print(run(python, ROOT + "/tests/support/shown.py", page, "--run", "--build", self.directory, "--prefix", package,
+                  env={**ENVIRONMENT, **environment}).splitlines()[-1], flush=True)
 
     def test_python_3_10(self):
         self.try_python(10)
@@ -181,6 +187,9 @@ class Distributions(unittest.TestCase):
         self.assertRegex(run(python, "-m", "kelp", "--version", env=environment), r"^kelp \d+\.\d+\.\d+\n$")
         for name in suites:
             run(python, f"{ROOT}/tests/python/test_{name}.py", env=environment)
+        os.symlink(site, self.directory + "/python")
+        for page in ARM64_PAGES:
+            self.show(python, f"{ROOT}/docs/{page}.md", site + "/kelp", **environment)
 
     @staticmethod
     def script(path, line):

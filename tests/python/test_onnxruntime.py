@@ -99,6 +99,8 @@ class Options(unittest.TestCase):
         options = ort.SessionOptions()
         with self.assertRaisesRegex(AttributeError, "no option 'intra_op_num_thread': did you mean 'intra_op_num_threads'"):
             options.intra_op_num_thread = 4
+        with self.assertRaisesRegex(AttributeError, "no 'InferenceSesion': did you mean 'InferenceSession'"):
+            ort.InferenceSesion
         with self.assertRaisesRegex(AttributeError, "'RunOptions' has no option 'terminated': did you mean 'terminate'"):
             ort.RunOptions().terminated = True
         with self.assertRaisesRegex(TypeError, "SessionOptions.intra_op_num_threads: expected int, found 'str'"):

@@ -154,18 +154,13 @@ class Wheel(unittest.TestCase):
             self.assertIn("examples/models/digits/1/model.onnx", ended.stderr)
             self.assertEqual((ended.returncode, ended.stdout), (1, ""))
 
-    def test_packaging_page(self):
-        """Runs the commands of docs/packaging.md that use the wheel."""
-        sys.path.insert(0, ROOT + "/tests/support")
-        import shown
-        commands, = [text for _, text, _ in shown.blocks(ROOT + "/docs/packaging.md") if "get_library_dirs()" in text]
-        with tempfile.TemporaryDirectory() as folder:
-            with open(folder + "/use.c", "w", encoding="utf-8") as file:
-                file.write(shown.sources(ROOT + "/docs/getting-started.md")["use.c"])
-            path = os.pathsep.join((self.site + "/bin", os.path.dirname(sys.executable), os.environ["PATH"]))
-            run("bash", "-euc", commands, env={**self.environment, "PATH": path}, cwd=folder)
-            self.assertEqual(run(folder + "/use", cwd=ROOT), "digit 1\n")
-            self.assertTrue(os.path.exists(folder + "/my_backend/build/libtriton_my_backend.so"))
+    def test_pages(self):
+        """Runs the examples of three pages. test_distributions.py runs those of all pages."""
+        os.symlink(self.site, self.directory + "/python")
+        for page, ran in (("packaging", 2), ("python", 16), ("onnxruntime", 6)):
+            said = run(sys.executable, ROOT + "/tests/support/shown.py", f"{ROOT}/docs/{page}.md", "--run", "--build", self.directory,
+                       "--prefix", self.site + "/kelp", env=self.environment)
+            self.assertRegex(said, f"{page}.md: {ran} blocks ran")
 
     def test_new_backend(self):
         """Makes, builds and tests a backend with what the wheel contains, as `kelp new backend` says."""

@@ -45,6 +45,6 @@ def __getattr__(name):
         return importlib.import_module("._serving", __name__).Server
     if name in ("Builder", "Engine", "Plan", "Runtime", "Stream"):
         return getattr(importlib.import_module(".builder", __name__), name)
-    if name in ("backend", "builder", "onnxruntime", "runtime"):
+    if name in ("backend", "builder", "onnxruntime", "ray", "runtime"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'kelp' has no attribute '{name}'")

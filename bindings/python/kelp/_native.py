@@ -53,4 +53,5 @@ def include():
 
 def library_dirs():
     """Returns the directories of libkelp.so and libtritonserver.so."""
-    return list(dict.fromkeys((os.path.normpath(LIBRARIES), os.path.dirname(triton_library()))))
+    directories = os.path.normpath(LIBRARIES), os.path.dirname(triton_library())
+    return list({os.path.realpath(path): path for path in directories}.values())  # one, if symbolic links lead to the same

@@ -49,6 +49,13 @@ def converted(owner, name, kind, value):
     return value
 
 
+def suggest(name, known):
+    """Returns the end of a message that suggests the nearest known name, or an empty text."""
+    import difflib
+    near = difflib.get_close_matches(name, known, 1)
+    return f": did you mean '{near[0]}'?" if near else ""
+
+
 class Options:
     """The base of options: attributes have types, and unknown ones are rejected."""
 
@@ -62,10 +69,7 @@ class Options:
         try:
             super().__setattr__(name, value)
         except AttributeError:
-            import difflib
-            near = difflib.get_close_matches(name, self._TYPES, 1)
-            hint = f": did you mean '{near[0]}'?" if near else ""
-            raise AttributeError(f"'{type(self).__name__}' has no option '{name}'{hint}") from None
+            raise AttributeError(f"'{type(self).__name__}' has no option '{name}'{suggest(name, self._TYPES)}") from None
 
     def __repr__(self):
         default = type(self)()

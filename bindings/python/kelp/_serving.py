@@ -17,6 +17,7 @@ from . import _kelp, _native, _plugins
 from ._error import Code, KelpError
 from ._future import Future
 from ._progress import Progress
+from ._types import NUMPY_TYPES, TRITON_TYPES
 
 __all__ = ["Server"]
 
@@ -34,10 +35,6 @@ def map_library():
 map_library()
 from . import _server  # noqa: E402 (it links the library that was loaded above)
 
-TRITON_TYPES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "int8": "INT8",
-                "int16": "INT16", "int32": "INT32", "int64": "INT64", "float16": "FP16", "float32": "FP32", "float64": "FP64",
-                "bfloat16": "BF16"}
-NUMPY_TYPES = {triton: name for name, triton in TRITON_TYPES.items()}
 CONTROL = {"none": 0, "poll": 1, "explicit": 2}
 SEQUENCE_START, SEQUENCE_END = 1, 2
 OPEN = weakref.WeakSet()

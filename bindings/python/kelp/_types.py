@@ -16,6 +16,12 @@ NUMBERS = {name: number for number, name in NAMES.items()}
 WORDS = {"float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz",
          "float8_e5m2": "float8e5m2", "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0": "float8e8m0", "float4_e2m1": "float4e2m1"}
 
+# Triton's names of the types that numpy or ml_dtypes have, and numpy's of them.
+TRITON_TYPES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "int8": "INT8",
+                "int16": "INT16", "int32": "INT32", "int64": "INT64", "float16": "FP16", "float32": "FP32", "float64": "FP64",
+                "bfloat16": "BF16"}
+NUMPY_TYPES = {triton: name for name, triton in TRITON_TYPES.items()}
+
 # Names of ml_dtypes where they differ from Kelp's.
 FROM_NUMPY = {"float4_e2m1fn": "float4_e2m1", "float8_e8m0fnu": "float8_e8m0", "object": "string"}
 

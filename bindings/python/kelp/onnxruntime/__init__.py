@@ -15,6 +15,7 @@ from kelp._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, Or
                           OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtMemType, create_and_register_allocator,
                           create_and_register_allocator_v2, get_ep_devices)
 from kelp._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from kelp._options import suggest as _suggest
 from kelp._providers import ORT_VERSION as __version__
 from kelp._providers import (disable_telemetry_events, enable_telemetry_events, get_all_providers, get_available_providers,
                              get_build_info, get_device, get_version_string, has_collective_ops, set_default_logger_severity,
@@ -62,5 +63,5 @@ def print_debug_info():
 
 
 def __getattr__(name):
-    hint = f": {ABSENT[name]}" if name in ABSENT else ""
+    hint = f": {ABSENT[name]}" if name in ABSENT else _suggest(name, __all__)
     raise AttributeError(f"Kelp's implementation of onnxruntime has no '{name}'{hint}")
