@@ -254,10 +254,10 @@ const kelp_command kelp_cmd_doctor = {
         "Below the provider cpu: libraries that operators load when they need them, and the "
         "Debian\n"
         "package to install for a missing one. For other providers, a missing library is listed\n"
-        "with every path that was tried. The other libraries are loaded when an option "
-        "needs them.\nThe environment "
-        "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
-    .examples = "  kelp doctor\n  KELP_ISA=avx2 kelp doctor",
+        "with every path that was tried. The other libraries are loaded when an option or a\n"
+        "command needs them. The environment variable KELP_ISA limits the instruction set:\n"
+        "portable, avx2, avx512.",
+    .examples = "  kelp doctor\n  kelp doctor --json\n  KELP_ISA=avx2 kelp doctor",
     .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(doctor_options),
     .run = run,
