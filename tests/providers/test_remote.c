@@ -735,12 +735,15 @@ static int use_unix(void **state) {
     return 0;
 }
 
-/* Selects a port that is free, and outside of the range that the kernel assigns. */
+/* Selects a port that is free, and outside of the range that the kernel assigns. The first one
+ * depends on the time: processes in different namespaces can have the same number. */
 static int use_tcp(void **state) {
     (void)state;
+    struct timespec now;
     is_tcp = true;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     for (int i = 0; i < 1000; i++) {
-        port = (uint16_t)(20000 + ((int)getpid() * 7 + i) % 10000);
+        port = (uint16_t)(20000 + (now.tv_nsec / 1000 + i) % 10000);
         int fd = listen_as_worker(1);
         if (fd < 0)
             continue;
