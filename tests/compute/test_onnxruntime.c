@@ -3,6 +3,7 @@
  * The provider `onnxruntime` beyond what all providers have in common: strings, symbols, errors of
  * its library, and subgraphs. Run with KELP_ONNXRUNTIME_LIBRARY.
  */
+#include "onnx/onnx_writer.h"
 #include "support/failing_allocator.h"
 
 #include <kelp/compute.h>
@@ -41,7 +42,8 @@ static void close_model(kelp_runtime *runtime, kelp_compute_model *model) {
 /* ---- strings ---- */
 #define TEXT(literal) \
     { literal, sizeof(literal) - 1 }
-static const kelp_string words[4] = {TEXT("kelp"), TEXT(""), TEXT("Z\xc3\xbcrich"), TEXT("a\tb")};
+static char large[6000]; /* larger than a chunk of an arena; filled by main */
+static const kelp_string words[4] = {TEXT("k"), TEXT(""), {large, sizeof large}, TEXT("Z\xc3\xbc")};
 static const kelp_string more[2] = {TEXT("fixed"), TEXT("gr\xc3\xbcn")};
 
 static void expect_strings(const kelp_tensor *found, size_t count) {
@@ -130,6 +132,83 @@ static void output_without_elements_fits_any_memory(void **state) {
     assert_ptr_equal(output.data, room);
     assert_int_equal(output.shape[0], 0);
     close_model(runtime, model);
+}
+
+/* ---- models that are written here ---- */
+/* A node with attribute `to` (0: none), inputs x and, if not NULL, s. Returns a buffer. */
+static kelp_artifact one_node(pb *model, const char *op_type, int64_t to, const char *x,
+                              const char *s, const char *y) {
+    pb graph = {0}, node = pb_node(op_type, s != NULL ? "x s" : "x", "y");
+    pb_text(&graph, 2, "one");
+    if (to != 0)
+        pb_attr_int(&node, "to", to);
+    pb_add_node(&graph, &node);
+    pb_add_input(&graph, "x", x);
+    if (s != NULL)
+        pb_add_input(&graph, "s", s);
+    pb_add_output(&graph, "y", y);
+    *model = pb_model(&graph, 17);
+    return (kelp_artifact){.data = model->data, .size_bytes = model->length, .label = op_type};
+}
+
+static kelp_status *run_one(const kelp_artifact *artifact, const kelp_tensor *inputs,
+                            kelp_tensor *output, void *copy, size_t size_bytes) {
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    kelp_infer_item item = {.inputs = inputs, .outputs = output};
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    kelp_status *status = kelp_compute_load(runtime, "onnxruntime", artifact, &model);
+    if (status == NULL)
+        status = kelp_compute_init(model);
+    if (status == NULL)
+        status = kelp_compute_infer_one(model, &item);
+    if (status == NULL)
+        memcpy(copy, output->data, size_bytes);
+    close_model(runtime, model);
+    return status;
+}
+
+static void small_and_16_bit_elements_are_passed(void **state) {
+    (void)state;
+    static pb model;
+    const int64_t one[1] = {1}, two[1] = {2};
+    bool no = false, room = false, found = false;
+    uint16_t halves[2] = {0x3F80, 0x4000}; /* bfloat16 */
+    float values[2];
+    kelp_tensor input, output;
+    kelp_artifact artifact = one_node(&model, "Not", 0, "bool[1]", NULL, "bool[1]");
+    check_ok(kelp_tensor_init(&input, KELP_BOOL, 1, one, &no));
+    check_ok(kelp_tensor_init(&output, KELP_BOOL, 1, one, &room));
+    check_ok(run_one(&artifact, &input, &output, &found, 1));
+    assert_true(found && room); /* in the memory of the caller */
+    artifact = one_node(&model, "Cast", 1, "bfloat16[2]", NULL, "float32[2]");
+    check_ok(kelp_tensor_init(&input, KELP_BF16, 1, two, halves));
+    output = (kelp_tensor){0};
+    check_ok(run_one(&artifact, &input, &output, values, sizeof values));
+    assert_true(values[0] == 1.0f && values[1] == 2.0f);
+}
+
+static void ranks_above_the_maximum_are_rejected(void **state) {
+    (void)state;
+    static pb model;
+    enum { RANK = KELP_MAX_RANK + 1 };
+    const int64_t one[1] = {1}, count[1] = {RANK};
+    int64_t ones[RANK];
+    float value = 7, found;
+    kelp_tensor inputs[2] = {0}, output = {0};
+    for (int i = 0; i < RANK; i++)
+        ones[i] = 1;
+    kelp_artifact artifact =
+        one_node(&model, "Abs", 0, "float32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", NULL, "float32");
+    expect_failure(run_one(&artifact, inputs, &output, &found, 4), KELP_UNIMPLEMENTED,
+                   "'x' has 17 dimensions: at most 16 are supported");
+    artifact = one_node(&model, "Reshape", 0, "float32[1]", "int64[n]", "float32");
+    check_ok(kelp_tensor_init(&inputs[0], KELP_F32, 1, one, &value));
+    check_ok(kelp_tensor_init(&inputs[1], KELP_I64, 1, count, ones));
+    kelp_status *status = run_one(&artifact, inputs, &output, &found, 4);
+    assert_non_null(status);
+    assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
+    kelp_status_free(status);
 }
 
 /* ---- errors ---- */
@@ -272,6 +351,51 @@ static void results_of_subgraphs_are_those_of_cpu(void **state) {
     }
 }
 
+/* Contexts share the session, which overwrites its results in the next run. */
+static void results_of_a_context_stay(void **state) {
+    (void)state;
+    setup s;
+    kelp_context *second = NULL;
+    kelp_string other[1] = {TEXT("something else")};
+    const int64_t shape[1] = {1};
+    kelp_tensor input;
+    check_ok(create(&s, kelp_allocator_system(), MODELS "string_identity.onnx", "onnxruntime"));
+    check_ok(invoke_words(&s, 4));
+    check_ok(kelp_context_create(s.engine, &second));
+    check_ok(kelp_tensor_init(&input, KELP_STRING, 1, shape, other));
+    check_ok(kelp_context_set_input(second, 0, &input));
+    check_ok(kelp_context_invoke(second));
+    expect_strings(kelp_context_output(s.context, 0), 4);
+    expect_strings(kelp_context_output(s.context, 1), 4);
+    kelp_context_destroy(second);
+    drop(&s);
+}
+
+/* ONNX Runtime has no Add of bfloat16 on CPUs. */
+static void rejected_subgraph_runs_elsewhere(void **state) {
+    (void)state;
+    static pb model;
+    setup s = {.runtime = NULL};
+    kelp_runtime_options runtime = {.struct_size = sizeof runtime, .threads = 1};
+    kelp_engine_options options = {.struct_size = sizeof options, .providers = "onnxruntime,cpu"};
+    const int64_t two[1] = {2};
+    uint16_t x[2] = {0x3F80, 0x4000};
+    kelp_tensor input;
+    one_node(&model, "Add", 0, "bfloat16[2]", "bfloat16[2]", "bfloat16[2]");
+    check_ok(kelp_runtime_create(&runtime, &s.runtime));
+    check_ok(kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "written",
+                                   NULL, NULL, NULL, NULL, &s.graph));
+    check_ok(kelp_engine_create(s.runtime, s.graph, &options, &s.engine));
+    assert_int_equal(kelp_engine_subgraph_count(s.engine), 0);
+    check_ok(kelp_context_create(s.engine, &s.context));
+    check_ok(kelp_tensor_init(&input, KELP_BF16, 1, two, x));
+    check_ok(kelp_context_set_input(s.context, 0, &input));
+    check_ok(kelp_context_set_input(s.context, 1, &input));
+    check_ok(kelp_context_invoke(s.context));
+    assert_int_equal(((const uint16_t *)kelp_context_output(s.context, 0)->data)[0], 0x4000);
+    drop(&s);
+}
+
 /* Nodes with sequences, of unknown domains, and those that the library rejects. */
 static void unsupported_nodes_are_left_to_other_providers(void **state) {
     (void)state;
@@ -371,12 +495,16 @@ static void failed_allocations_are_reported(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(missing_libraries_are_reported), /* before the library is loaded */
         cmocka_unit_test(strings_are_inputs_and_outputs),
         cmocka_unit_test(dimensions_have_their_sizes_and_symbols),
         cmocka_unit_test(output_without_elements_fits_any_memory),
         cmocka_unit_test(errors_name_the_model_and_the_reason),
+        cmocka_unit_test(small_and_16_bit_elements_are_passed),
+        cmocka_unit_test(ranks_above_the_maximum_are_rejected),
         cmocka_unit_test(failed_run_is_reported),
-        cmocka_unit_test(missing_libraries_are_reported),
+        cmocka_unit_test(results_of_a_context_stay),
+        cmocka_unit_test(rejected_subgraph_runs_elsewhere),
         cmocka_unit_test(subgraph_of_strings_runs),
         cmocka_unit_test(results_of_subgraphs_are_those_of_cpu),
         cmocka_unit_test(unsupported_nodes_are_left_to_other_providers),
@@ -388,5 +516,6 @@ int main(void) {
     if (path == NULL || strlen(path) >= sizeof library)
         return 2;
     strcpy(library, path);
+    memset(large, 'z', sizeof large);
     return cmocka_run_group_tests_name("onnxruntime", tests, NULL, NULL);
 }

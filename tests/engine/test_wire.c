@@ -392,6 +392,94 @@ static void changed_bytes_are_detected(void **state) {
     end(&f);
 }
 
+/* The head has 40 bytes; two addresses of 2 and 3 bytes follow, each after its length. */
+static void malformed_parts_are_named(void **state) {
+    static const struct {
+        size_t at;
+        unsigned char byte;
+        const char *words;
+    } cases[] = {
+        {0, 'k', "expected 'KENV' at the beginning"},
+        {4, 9, "unknown version (9)"},
+        {40, 8, "an address is truncated (0)"},
+        {44, 4, "an address is truncated (1)"},
+        {44, 2, "bytes between its addresses and its suffix (1)"},
+        {24, 41, "it is shorter than its tables (41)"},
+    };
+    fixture f;
+    kelp_tensor x = float_tensor();
+    size_t length = 0, found = 0;
+    (void)state;
+    const kelp_string addresses[] = {{"ab", 2}, {"cde", 3}};
+    kelp_envelope_fill fill = {.slot = 0, .tensor = &x};
+    kelp_envelope_parts parts = {
+        .fills = &fill, .fill_count = 1, .addresses = addresses, .address_count = 2};
+    char *bytes = pack(&parts, &length);
+    begin(&f);
+    open_with(&f, 1000, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char before = bytes[cases[i].at];
+        bytes[cases[i].at] = (char)cases[i].byte;
+        kelp_receiver_next(f.receiver);
+        expect_failure(feed(f.receiver, bytes, length, SIZE_MAX), KELP_INVALID_ARGUMENT,
+                       cases[i].words);
+        assert_false(kelp_receiver_is_complete(f.receiver));
+        bytes[cases[i].at] = before;
+    }
+    kelp_receiver_next(f.receiver);
+    assert_non_null(kelp_receiver_want(f.receiver, &found));
+    assert_int_equal(found, 40);
+    expect_failure(kelp_receiver_got(f.receiver, 41), KELP_INVALID_ARGUMENT,
+                   "the receiver expects at most 40 bytes: found 41");
+    kelp_receiver_next(f.receiver); /* the unchanged envelope is received */
+    check_ok(feed(f.receiver, bytes, length, SIZE_MAX));
+    assert_int_equal(kelp_receiver_address_count(f.receiver), 2);
+    assert_memory_equal(kelp_receiver_address(f.receiver, 1, &found), "cde", 3);
+    assert_int_equal(found, 3);
+    free(bytes);
+    end(&f);
+}
+
+static void invalid_options_of_a_receiver_are_rejected(void **state) {
+    fixture f;
+    kelp_wire_caps huge = kelp_wire_caps_default();
+    (void)state;
+    begin(&f);
+    open_with(&f, 1000, NULL);
+    kelp_receiver *receiver = NULL;
+    kelp_receiver_options good = {.struct_size = sizeof good,
+                                  .allocator = kelp_allocator_system(),
+                                  .types = f.types,
+                                  .budget = f.budget},
+                          bad[4] = {good, good, good, good};
+    bad[0].types = NULL;
+    bad[1].budget = NULL;
+    huge.addresses = SIZE_MAX / 2;
+    bad[2].caps = &huge;
+    kelp_wire_caps many = kelp_wire_caps_default();
+    many.fills = SIZE_MAX / 2;
+    bad[3].caps = &many;
+    for (size_t i = 0; i < 4; i++)
+        expect_failure(kelp_receiver_create(&bad[i], &receiver), KELP_INVALID_ARGUMENT,
+                       "expected types, a budget, and limits that fit in memory");
+    end(&f);
+}
+
+static void tensors_that_cannot_be_sent_are_rejected(void **state) {
+    (void)state;
+    kelp_tensor tensors[3] = {float_tensor(), float_tensor(), float_tensor()};
+    tensors[0].strides[0]++;
+    tensors[1].device = (DLDevice){kDLCUDA, 0};
+    tensors[2].dtype = KELP_LIST;
+    for (size_t i = 0; i < 3; i++) {
+        kelp_envelope *envelope = NULL;
+        kelp_envelope_fill fill = {.slot = 0, .tensor = &tensors[i]};
+        kelp_envelope_parts parts = {.fills = &fill, .fill_count = 1};
+        expect_failure(kelp_envelope_create(kelp_allocator_system(), &parts, &envelope),
+                       KELP_UNIMPLEMENTED, "expected a compact tensor in host memory");
+    }
+}
+
 /* ---- slots with a backend ---- */
 typedef struct counting {
     int made, released;
@@ -546,6 +634,9 @@ int main(void) {
         cmocka_unit_test(the_budget_is_charged_and_released),
         cmocka_unit_test(limits_are_checked_before_allocation),
         cmocka_unit_test(changed_bytes_are_detected),
+        cmocka_unit_test(malformed_parts_are_named),
+        cmocka_unit_test(invalid_options_of_a_receiver_are_rejected),
+        cmocka_unit_test(tensors_that_cannot_be_sent_are_rejected),
         cmocka_unit_test(tensors_are_moved_to_the_backend_of_the_slot),
         cmocka_unit_test(backend_without_materialize_fails),
         cmocka_unit_test(failed_allocations_leave_no_tensor),

@@ -600,6 +600,10 @@ static void invalid_addresses_are_rejected(void **state) {
                    "expected 1 to 107 bytes");
     expect_failure(kelp_remote_register_named(runtime, "cpu,remote:worker"), KELP_INVALID_ARGUMENT,
                    "'worker' is not an address");
+    char named[400] = "remote:";
+    memset(named + 7, 'h', 300);
+    expect_failure(kelp_remote_register_named(runtime, named), KELP_INVALID_ARGUMENT,
+                   "is too long: expected at most 255 bytes, found 307");
     server.address = "host.invalid:9000";
     expect_failure(kelp_worker_create(runtime, &server, &worker), KELP_UNAVAILABLE,
                    "cannot listen on 'host.invalid:9000': cannot resolve host 'host.invalid'");
@@ -617,6 +621,13 @@ static void count_warning(void *userp, int level, const char *file, int line, co
     warnings += level == 1 && strstr(text, "without a token") != NULL;
 }
 
+static int open_descriptors(void) {
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) != -1;
+    return count;
+}
+
 static void worker_tells_its_address(void **state) {
     kelp_runtime *runtime = NULL;
     kelp_worker *worker = NULL, *second = NULL;
@@ -626,6 +637,7 @@ static void worker_tells_its_address(void **state) {
     int number = 0;
     (void)state;
     check_ok(kelp_runtime_create(&options, &runtime));
+    int before = open_descriptors();
     check_ok(kelp_worker_create(runtime, &server, &worker));
     assert_int_equal(sscanf(kelp_worker_address(worker), "127.0.0.1:%d", &number), 1);
     assert_true(number > 0);
@@ -656,6 +668,8 @@ static void worker_tells_its_address(void **state) {
     check_ok(kelp_worker_create(runtime, &server, &worker));
     assert_string_equal(kelp_worker_address(worker), path);
     kelp_worker_destroy(worker);
+    kelp_worker_destroy(NULL);
+    assert_int_equal(open_descriptors(), before);
     kelp_runtime_release(runtime);
 }
 
@@ -721,12 +735,15 @@ static int use_unix(void **state) {
     return 0;
 }
 
-/* Selects a port that is free, and outside of the range that the kernel assigns. */
+/* Selects a port that is free, and outside of the range that the kernel assigns. The first one
+ * depends on the time: processes in different namespaces can have the same number. */
 static int use_tcp(void **state) {
     (void)state;
+    struct timespec now;
     is_tcp = true;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     for (int i = 0; i < 1000; i++) {
-        port = (uint16_t)(20000 + ((int)getpid() * 7 + i) % 10000);
+        port = (uint16_t)(20000 + (now.tv_nsec / 1000 + i) % 10000);
         int fd = listen_as_worker(1);
         if (fd < 0)
             continue;

@@ -371,6 +371,19 @@ static kelp_status *complete(kelp_backend_model *model) {
     return NULL;
 }
 
+static kelp_status *complete_io(kelp_backend_model *model) {
+    static const int64_t rows[] = {-1, 3}, five[] = {5};
+    static const kelp_backend_io inputs[] = {
+        {.name = "X", .dtype = KELP_F32, .rank = 2, .shape = rows},
+        {.name = "S", .dtype = KELP_STRING, .rank = 0, .is_optional = true}};
+    kelp_backend_io output = {.name = "Y", .dtype = KELP_C64, .rank = 1, .shape = five};
+    CHECK(fails_with(kelp_backend_model_complete(model, inputs, 2, &output, 1), KELP_UNIMPLEMENTED,
+                     "output 'Y' has type complex64"));
+    KELP_TRY(kelp_backend_model_complete(model, NULL, 0, NULL, 0));
+    output.dtype = KELP_I64;
+    return kelp_backend_model_complete(model, inputs, 2, &output, 1);
+}
+
 static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
     const char *name = kelp_backend_model_name(model);
     *out_state = malloc(64);
@@ -378,6 +391,8 @@ static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "no model would please me");
     if (is(name, "complete"))
         return complete(model);
+    if (is(name, "complete_io"))
+        return complete_io(model);
     return is(name, "config") ? check_config(model) : NULL;
 }
 

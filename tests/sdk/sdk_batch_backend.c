@@ -16,6 +16,40 @@ static kelp_status *pass_gate(kelp_backend_request *request) {
     return KELP_ERROR(KELP_CANCELLED, "the gate is open");
 }
 
+static void wait_a_little(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+/* Waits before, in and after the computation. */
+static kelp_status *waiting(kelp_backend_instance *instance, kelp_backend_request **requests,
+                            size_t count) {
+    kelp_tensor x;
+    wait_a_little();
+    KELP_TRY(kelp_backend_gather(requests, count, "INPUT0", KELP_I32, 2, &x));
+    kelp_backend_compute_begins(instance);
+    wait_a_little();
+    kelp_backend_compute_ends(instance);
+    wait_a_little();
+    return kelp_backend_scatter(requests, count, "OUTPUT0", NULL, &x);
+}
+
+/* Checks tensors that cannot be split by the shapes of an input. */
+static void check_wrong_tensors(kelp_backend_request **requests, size_t count) {
+    static int32_t zeros[2000];
+    static const int64_t primes[] = {4, 101}, none[] = {4, 0}, many[] = {1000};
+    kelp_tensor t;
+    CHECK(kelp_tensor_init(&t, KELP_I32, 2, primes, zeros) == NULL);
+    CHECK(fails_with(kelp_backend_scatter(requests, count, "OUTPUT0", "INPUT0", &t),
+                     KELP_INVALID_ARGUMENT, "expected a multiple of 101"));
+    CHECK(kelp_tensor_init(&t, KELP_I32, 2, none, zeros) == NULL);
+    CHECK(fails_with(kelp_backend_scatter(requests, count, "OUTPUT0", "INPUT0", &t),
+                     KELP_INVALID_ARGUMENT, "expected a multiple of 0"));
+    CHECK(kelp_tensor_init(&t, KELP_I32, 1, many, zeros) == NULL);
+    t.strides[0] = 2;
+    CHECK(fails_with(kelp_backend_scatter(requests, count, "OUTPUT0", "INPUT0", &t),
+                     KELP_INVALID_ARGUMENT, "a tensor with strides cannot be split"));
+}
+
 static kelp_status *twofold(kelp_backend_request **requests, size_t count, const char *like) {
     kelp_tensor x, y;
     kelp_backend_instance *instance = kelp_backend_request_instance(requests[0]);
@@ -80,6 +114,10 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     }
     if (strcmp(name, "adjacent") == 0 || strcmp(name, "apart") == 0)
         return check_place(requests, request_count, strcmp(name, "adjacent") == 0);
+    if (strcmp(name, "waiting") == 0) {
+        check_wrong_tensors(requests, request_count);
+        return waiting(instance, requests, request_count);
+    }
     if (strcmp(name, "batch_input") == 0) {
         KELP_TRY(batch_inputs(requests, request_count));
         return twofold(requests, request_count, "INPUT0");

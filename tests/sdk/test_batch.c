@@ -35,6 +35,46 @@ static void run_together(world *w, const char *name, const int64_t *shape, uint6
         call_wait(&calls[i]);
 }
 
+/* Each part takes at least 20 ms, and both executions no longer than this test. */
+static void times_of_the_parts_are_reported(void **state) {
+    world *w = *state;
+    static const int32_t values[] = {1, 2};
+    static const char *const parts[] = {"compute_input", "compute_infer", "compute_output"};
+    TRITONSERVER_Message *message = NULL;
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    world_load(w, "waiting", batch_config);
+    for (int i = 0; i < 2; i++) {
+        call c;
+        call_init(&c, w->server, "waiting", -1);
+        call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, (int64_t[]){1, 2}, 2, values, 8);
+        call_run(&c);
+        call_deinit(&c);
+    }
+    char *stats = NULL;
+    for (int i = 0; i < 1000; i++) { /* requests are counted at their end, after the response */
+        free(stats);
+        ok(TRITONSERVER_ServerModelStatistics(w->server, "waiting", 1, &message));
+        stats = message_text(message);
+        if (strstr(stats, "\"success\":{\"count\":2") != NULL)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    long long sum = 0, most = (end.tv_sec - begin.tv_sec + 1) * 1000000000ll;
+    for (int i = 0; i < 3; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "\"%s\":{\"count\":2,\"ns\":", parts[i]);
+        contains(stats, key);
+        long long ns = number_after(stats, key);
+        assert_true(ns >= 40000000);
+        sum += ns;
+    }
+    assert_true(sum <= most);
+    free(stats);
+    world_unload(w, "waiting");
+}
+
 static void joins_inputs_and_splits_outputs(void **state) {
     world *w = *state;
     static const int32_t values[] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -197,6 +237,7 @@ static void computes_batch_inputs_of_ragged_batches(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(times_of_the_parts_are_reported, set_up, world_close),
         cmocka_unit_test_setup_teardown(joins_inputs_and_splits_outputs, set_up, world_close),
         cmocka_unit_test_setup_teardown(adjacent_inputs_are_not_copied, set_up, world_close),
         cmocka_unit_test_setup_teardown(failure_of_a_batch_is_sent_to_all_open_requests, set_up,

@@ -256,6 +256,20 @@ static void backends_read_and_complete_the_configuration(void **state) {
     char *config = message_text(message);
     contains(config, "\"max_batch_size\":4");
     free(config);
+    world_load(w, "complete_io", "backend: \"sdkone\"\n");
+    ok(TRITONSERVER_ServerModelConfig(w->server, "complete_io", 1, 1, &message));
+    config = message_text(message);
+    const char *x = strstr(config, "\"name\":\"X\""), *s = strstr(config, "\"name\":\"S\""),
+               *y = strstr(config, "\"name\":\"Y\"");
+    assert_true(x != NULL && s != NULL && y != NULL);
+    contains(x, "\"data_type\":\"TYPE_FP32\"");
+    contains(x, "\"dims\":[-1,3]");
+    contains(s, "\"data_type\":\"TYPE_STRING\"");
+    contains(s, "\"dims\":[1],\"reshape\":{\"shape\":[]}");
+    contains(s, "\"optional\":true");
+    contains(y, "\"data_type\":\"TYPE_INT64\"");
+    contains(y, "\"dims\":[5]");
+    free(config);
 }
 
 static const char rich_config[] =

@@ -7,7 +7,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "support/check_status.h"
@@ -57,6 +59,103 @@ static void merges_apply_in_order_of_rank(void **state) {
           (const size_t[][3]){{5, 0, 3}, {3, 3, 5}, {6, 5, 6}, {5, 6, 9}}, 4);
     check("a b\nb c", false, 0, "aabcbc",
           (const size_t[][3]){{0, 0, 1}, {3, 1, 3}, {2, 3, 4}, {4, 4, 6}}, 4);
+}
+
+/* ---- comparison with a simple implementation ---- */
+enum { LETTERS = 4, TOKENS = 40, LONGEST = 8 };
+
+typedef struct table {
+    char tokens[TOKENS]
+               [LONGEST + 1]; /* the letters, then the results of the merges in order of rank */
+    int left[TOKENS], right[TOKENS];
+    uint32_t seed;
+} table;
+
+static uint32_t dice(table *t, uint32_t sides) {
+    t->seed = t->seed * 1664525u + 1013904223u;
+    return (t->seed >> 8) % sides;
+}
+
+static bool contains(const table *t, int count, const char *token) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(t->tokens[i], token) == 0)
+            return true;
+    return false;
+}
+
+static void make_table(table *t, kelp_buf *vocabulary, kelp_buf *merges) {
+    for (int i = 0; i < LETTERS; i++)
+        snprintf(t->tokens[i], sizeof t->tokens[i], "%c", 'a' + i);
+    for (int i = LETTERS; i < TOKENS;) {
+        char made[2 * LONGEST + 1];
+        int left = (int)dice(t, (uint32_t)i), right = (int)dice(t, (uint32_t)i);
+        snprintf(made, sizeof made, "%s%s", t->tokens[left], t->tokens[right]);
+        if (strlen(made) > LONGEST || contains(t, i, made))
+            continue;
+        strcpy(t->tokens[i], made);
+        t->left[i] = left;
+        t->right[i] = right;
+        kelp_buf_printf(merges, "%s %s\n", t->tokens[left], t->tokens[right]);
+        i++;
+    }
+    kelp_buf_printf(vocabulary, "{");
+    for (int i = 0; i < TOKENS; i++)
+        kelp_buf_printf(vocabulary, "%s\"%s\": %d", i > 0 ? ", " : "", t->tokens[i], i);
+    kelp_buf_printf(vocabulary, "}");
+}
+
+/* Merges the first pair of the lowest rank until there is none. Returns the number of tokens. */
+static size_t merge(const table *t, int *ids, size_t count) {
+    for (;;) {
+        int best = TOKENS;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < count; i++)
+            for (int rank = LETTERS; rank < best; rank++)
+                if (t->left[rank] == ids[i] && t->right[rank] == ids[i + 1]) {
+                    best = rank;
+                    at = i;
+                }
+        if (best == TOKENS)
+            return count;
+        ids[at] = best;
+        memmove(&ids[at + 1], &ids[at + 2], (count - at - 2) * sizeof *ids);
+        count--;
+    }
+}
+
+static void random_words_have_the_tokens_of_a_simple_implementation(void **state) {
+    (void)state;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        table t = {.seed = seed};
+        kelp_buf vocabulary, merges;
+        kelp_tokenizer *tokenizer = NULL;
+        kelp_buf_init(&vocabulary, kelp_allocator_system());
+        kelp_buf_init(&merges, kelp_allocator_system());
+        make_table(&t, &vocabulary, &merges);
+        kelp_bpe_options options = {.vocabulary = kelp_str_from(kelp_buf_cstr(&vocabulary)),
+                                    .merges = kelp_str_from(kelp_buf_cstr(&merges))};
+        check_ok(kelp_bpe_create(kelp_allocator_system(), &options, &tokenizer));
+        for (int word = 0; word < 50; word++) {
+            char text[64];
+            int ids[64];
+            size_t length = 1 + dice(&t, 60);
+            for (size_t i = 0; i < length; i++) {
+                ids[i] = (int)dice(&t, LETTERS);
+                text[i] = (char)('a' + ids[i]);
+            }
+            size_t count = merge(&t, ids, length);
+            kelp_token_list tokens;
+            kelp_token_list_init(&tokens, kelp_allocator_system());
+            check_ok(kelp_tokenizer_encode(tokenizer, (kelp_str){text, length}, &tokens));
+            assert_int_equal(tokens.count, count);
+            for (size_t i = 0; i < count; i++)
+                assert_int_equal(tokens.items[i].id, ids[i]);
+            kelp_token_list_deinit(&tokens);
+        }
+        kelp_tokenizer_destroy(tokenizer);
+        kelp_buf_deinit(&merges);
+        kelp_buf_deinit(&vocabulary);
+    }
 }
 
 static void tokens_have_the_bytes_of_the_text(void **state) {
@@ -147,6 +246,7 @@ static void each_failed_allocation_is_a_status(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_apply_in_order_of_rank),
+        cmocka_unit_test(random_words_have_the_tokens_of_a_simple_implementation),
         cmocka_unit_test(tokens_have_the_bytes_of_the_text),
         cmocka_unit_test(the_longest_added_token_counts),
         cmocka_unit_test(ids_become_text),

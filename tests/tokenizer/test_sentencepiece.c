@@ -107,6 +107,7 @@ typedef struct field {
 typedef struct options {
     field trainer, normalizer;
     int byte_pieces; /* <0x00> and following, with ids from 8 */
+    int user_pieces; /* [000] and following, with the ids after those */
     bool fallback;
 } options;
 
@@ -119,6 +120,11 @@ static kelp_tokenizer *create_with(const options *o, kelp_code code, const char 
         char name[8];
         snprintf(name, sizeof name, "<0x%02X>", i);
         put_piece(&model, name, -5, BYTE);
+    }
+    for (int i = 0; i < o->user_pieces; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "[%03d]", i);
+        put_piece(&model, name, 0, USER);
     }
     kelp_protobuf_put_i64(&trainer, 35, o->fallback);
     if (o->trainer.number != 0)
@@ -153,6 +159,7 @@ static void options_of_the_model_apply(void **state) {
         {{.byte_pieces = 256, .fallback = true}, "az", {5, 2, 8 + 'z', -1}},
         {{.byte_pieces = 256, .fallback = true}, "\xC3\xA9", {5, 8 + 0xC3, 8 + 0xA9, -1}},
         {{.byte_pieces = 256}, "az", {5, 2, 0, -1}},
+        {{.user_pieces = 400}, "a[000][399]b[40", {5, 2, 8, 407, 3, 0, -1}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -49,6 +49,22 @@ static void tokens_have_the_bytes_of_the_text(void **state) {
     kelp_tokenizer_destroy(tokenizer);
 }
 
+/* U+0300 to U+036F are accents. Of the Greek capitals, the reference lowers those up to U+03A0. */
+static void accents_are_removed_and_capitals_lowered(void **state) {
+    (void)state;
+    const char text[] = "e\xCC\x80 a\xCD\xAF \xCD\xB0 \xCE\xA0 \xCE\xA1";
+    const int64_t expected[] = {1, 2, 0, 3, 4};
+    kelp_tokenizer *tokenizer = create("[UNK]\ne\na\n\xCF\x80\n\xCE\xA1");
+    kelp_token_list tokens;
+    kelp_token_list_init(&tokens, kelp_allocator_system());
+    check_ok(kelp_tokenizer_encode(tokenizer, kelp_str_from(text), &tokens));
+    assert_int_equal(tokens.count, 5);
+    for (size_t i = 0; i < tokens.count; i++)
+        assert_int_equal(tokens.items[i].id, expected[i]);
+    kelp_token_list_deinit(&tokens);
+    kelp_tokenizer_destroy(tokenizer);
+}
+
 static void a_vocabulary_without_the_unknown_token_gives_none(void **state) {
     (void)state;
     kelp_tokenizer *tokenizer = create("{\"a\": 7}");
@@ -73,11 +89,15 @@ static void ids_become_text(void **state) {
     (void)state;
     const int64_t ids[] = {2, 1, 2, 0, 9, 3, 1}, skipped[] = {0};
     kelp_decode_options how = {.skipped = skipped, .skipped_count = 1, .clean_up_spaces = true};
-    kelp_tokenizer *tokenizer = create("[CLS]\net\n##es\n!");
+    kelp_tokenizer *tokenizer = create("[CLS]\net\n##es\n!\n\xC4\xA1"); /* U+0121 is no '!' */
+    const int64_t letters[] = {1, 4, 1, 3};
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
     check_ok(kelp_tokenizer_decode(tokenizer, ids, 7, &how, &out));
     assert_string_equal(kelp_buf_cstr(&out), "etes [UNK]! et");
+    kelp_buf_clear(&out);
+    check_ok(kelp_tokenizer_decode(tokenizer, letters, 4, &how, &out));
+    assert_string_equal(kelp_buf_cstr(&out), "et \xC4\xA1 et!");
     kelp_buf_clear(&out);
     how = (kelp_decode_options){0};
     check_ok(kelp_tokenizer_decode(tokenizer, ids, 7, &how, &out));
@@ -144,6 +164,7 @@ static void each_failed_allocation_is_a_status(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_have_the_bytes_of_the_text),
+        cmocka_unit_test(accents_are_removed_and_capitals_lowered),
         cmocka_unit_test(a_vocabulary_without_the_unknown_token_gives_none),
         cmocka_unit_test(ids_become_text),
         cmocka_unit_test(malformed_vocabularies_are_rejected),

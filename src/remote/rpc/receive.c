@@ -391,7 +391,7 @@ kelp_status *kelp_receiver_got(kelp_receiver *r, size_t bytes) {
     (void)kelp_receiver_want(r, &wanted);
     if (bytes > wanted)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the receiver expects at most %zu bytes: found %zu", bytes, wanted);
+                          "the receiver expects at most %zu bytes: found %zu", wanted, bytes);
     r->have += bytes;
     kelp_status *status = proceed(r);
     if (status != NULL)
