@@ -6,7 +6,7 @@ import re
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def blocks(page, heading, language="console"):
+def blocks(page, heading, language="sh"):
     """Returns the code blocks of a language below a heading of docs/PAGE, up to the next heading of its level or a higher one."""
     with open(os.path.join(ROOT, "docs", page), encoding="utf-8") as file:
         text = file.read()
@@ -19,7 +19,7 @@ def blocks(page, heading, language="console"):
     return re.findall(rf"^```{language}\n(.*?)^```", section, re.M | re.S)
 
 
-def block(page, heading, language="console"):
+def block(page, heading, language="sh"):
     """Returns the only such block."""
     found = blocks(page, heading, language)
     if len(found) != 1:
