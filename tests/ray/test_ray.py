@@ -24,6 +24,7 @@ import ray.data
 from kelp.ray import BatchPredictor, array_of, column_of, deployment, table
 from ray import serve
 from ray.cluster_utils import Cluster
+from ray.data.extensions import ArrowTensorArray
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DIGITS = os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx")
@@ -68,7 +69,7 @@ class Columns(unittest.TestCase):
         floats = np.arange(24, dtype=np.float32)
         for column, shape in ((pa.array(floats), (24,)), (column_of(floats.reshape(6, 2, 2)), (6, 2, 2)),
                               (pa.FixedSizeListArray.from_arrays(pa.array(floats), 4), (6, 4)),
-                              (ray.data.extensions.ArrowTensorArray.from_numpy(floats.reshape(6, 2, 2)), (6, 2, 2))):
+                              (ArrowTensorArray.from_numpy(floats.reshape(6, 2, 2)), (6, 2, 2))):
             with self.subTest(str(column.type)):
                 found = array_of("x", pa.chunked_array([column]))
                 self.assertEqual(found.shape, shape)

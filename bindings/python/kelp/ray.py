@@ -25,9 +25,11 @@ __all__ = ["BatchPredictor", "deployment", "table"]
 
 
 def load(model, sess_options):
-    """Returns a session with one thread for each CPU that Ray assigns to this actor, unless the options state a number."""
+    """Returns a session with one thread for each CPU that Ray assigns to this actor, unless the options state a number.
+
+    Outside of an actor, it has a thread for each CPU of the machine."""
     options = copy.copy(sess_options) if sess_options is not None else SessionOptions()
-    if options.intra_op_num_threads == 0:
+    if options.intra_op_num_threads == 0 and ray.is_initialized() and ray.get_runtime_context().get_actor_id() is not None:
         options.intra_op_num_threads = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
     return InferenceSession(model, options)
 

@@ -5,6 +5,7 @@ import results
 import sounds
 from speechmos import aecmos, dnsmos, plcmos
 
+np.random.seed(7)  # PLCMOS draws its raters from it
 rng = np.random.default_rng(7)
 sound = sounds.speech(rng)
 far = sounds.speech(rng)[:len(sound)]
