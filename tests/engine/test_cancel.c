@@ -52,7 +52,7 @@ static void product(pb *node) {
 
 static const long_node nodes[] = {
     {"MatMul", "a b", {"float32[640,512]", "float32[512,768]"}, "float32[640,768]", NULL},
-    {"MatMul", "a b", {"float64[96,256]", "float64[256,288]"}, "float64[96,288]", NULL},
+    {"MatMul", "a b", {"float64[512,512]", "float64[512,640]"}, "float64[512,640]", NULL},
     {"MatMul", "a b", {"float16[512,512]", "float16[512,512]"}, "float16[512,512]", NULL},
     {"Gemm",
      "a b c",
@@ -81,7 +81,7 @@ static const long_node nodes[] = {
      {"float32[60,1,64]", "float32[1,256,64]", "float32[1,256,64]"},
      "float32[60,1,1,64]",
      of_64},
-    {"Einsum", "a b", {"float32[128,128]", "float32[128,128]"}, "float32[128,128]", product},
+    {"Einsum", "a b", {"float32[640,512]", "float32[512,768]"}, "float32[640,768]", product},
 };
 #define NODES (sizeof nodes / sizeof *nodes)
 
