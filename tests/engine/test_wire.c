@@ -424,6 +424,8 @@ static void malformed_parts_are_named(void **state) {
         expect_failure(feed(f.receiver, bytes, length, SIZE_MAX), KELP_INVALID_ARGUMENT,
                        cases[i].words);
         assert_false(kelp_receiver_is_complete(f.receiver));
+        assert_null(kelp_receiver_want(f.receiver, &found)); /* until the next envelope */
+        assert_int_equal(found, 0);
         bytes[cases[i].at] = before;
     }
     kelp_receiver_next(f.receiver);
@@ -438,6 +440,30 @@ static void malformed_parts_are_named(void **state) {
     assert_int_equal(found, 3);
     free(bytes);
     end(&f);
+}
+
+/* An envelope may have exactly as many bytes as the limit permits. */
+static void envelopes_of_the_maximum_size_are_received(void **state) {
+    fixture f;
+    kelp_tensor x = float_tensor();
+    kelp_wire_caps caps = kelp_wire_caps_default();
+    size_t length = 0;
+    (void)state;
+    kelp_envelope_fill fill = {.slot = 0, .tensor = &x};
+    kelp_envelope_parts parts = {.fills = &fill, .fill_count = 1};
+    char *bytes = pack(&parts, &length);
+    for (size_t less = 0; less < 2; less++) {
+        caps.envelope_bytes = length - less;
+        begin(&f);
+        open_with(&f, 1000, &caps);
+        kelp_status *status = feed(f.receiver, bytes, length, SIZE_MAX);
+        if (less == 0)
+            check_ok(status);
+        else
+            expect_failure(status, KELP_OUT_OF_RANGE, "the limit of its bytes");
+        end(&f);
+    }
+    free(bytes);
 }
 
 static void invalid_options_of_a_receiver_are_rejected(void **state) {
@@ -635,6 +661,7 @@ int main(void) {
         cmocka_unit_test(limits_are_checked_before_allocation),
         cmocka_unit_test(changed_bytes_are_detected),
         cmocka_unit_test(malformed_parts_are_named),
+        cmocka_unit_test(envelopes_of_the_maximum_size_are_received),
         cmocka_unit_test(invalid_options_of_a_receiver_are_rejected),
         cmocka_unit_test(tensors_that_cannot_be_sent_are_rejected),
         cmocka_unit_test(tensors_are_moved_to_the_backend_of_the_slot),
