@@ -68,7 +68,7 @@ MADE = {**{name: "scikit-learn" for name in ("forest_classes", "boosted_targets"
         "superresolution": "espcn", "unet": "unet", "diffusion": "diffusion", "policy": "policy"}
 # Models in other types; name.SUFFIX is made from the model of this name: float16, 8-bit between QuantizeLinear and DequantizeLinear, dynamic 8-bit
 DERIVED = ("light_squeezenet.f16", "doc_rec.f16", "detector.f16", "unet.f16", "diffusion.f16", "light_resnet50.qdq", "light_shufflenet.qdq",
-           "detector.qdq", "doc_det.qdq", "reactions.dynamic", "captcha_crnn.dynamic", "names_decoder.dynamic", "eeg_spindle.dynamic")
+           "detector.qdq", "doc_det.qdq", "reactions.dynamic", "names_decoder.dynamic", "eeg_spindle.dynamic")
 NAMES = (*PACKAGES, *MADE, *DERIVED)
 
 # Sizes of dynamic dimensions by model; other ones are 1.

@@ -179,7 +179,7 @@ def derived(name, folder):
         onnx.save(convert_float_to_float16(onnx.load(path), disable_shape_infer=True), out)
     elif kind == "dynamic":
         from onnxruntime.quantization import quantize_dynamic
-        quantize_dynamic(path, out, extra_options={"DefaultTensorType": T.FLOAT})
+        quantize_dynamic(path, out)
     else:
         newer = os.path.join(folder, base + ".newer")
         model = onnx.load(path)
