@@ -47,7 +47,7 @@ soname=$(readelf -d "$prefix/lib/libkelp.so" | sed -n 's/.*soname: \[\(.*\)\]/\1
 [ -e "$prefix/lib/$soname" ] || fail "$soname is not installed"
 
 say "all symbols have the version of the library"
-readelf -W --dyn-syms "$prefix/lib/libkelp.so" | grep -q " kelp_version@@KELP_${soname#libkelp.so.}$" || fail "kelp_version has no version"
+readelf -W --dyn-syms "$prefix/lib/libkelp.so" | grep " kelp_version@@KELP_${soname#libkelp.so.}$" >/dev/null || fail "kelp_version has no version"
 unversioned=$(nm -D --defined-only "$prefix/lib/libkelp.so" | awk '{ print $3 }' | grep -vE '^kelp_.*@@KELP_|^KELP_' || true)
 [ -z "$unversioned" ] || fail "libkelp.so exports $unversioned"
 
@@ -125,7 +125,7 @@ sed '/triton/d; s/TRITONSERVER_Error \*error = .*/void *error = NULL;/; s/TRITON
 # shellcheck disable=SC2046
 gcc -std=c17 -Wall -Wextra -Werror $(pkg-config --cflags kelp) "$work/alone.c" -o "$work/alone" -Wl,-Bstatic $(pkg-config --libs kelp) \
     -Wl,-Bdynamic $(pkg-config --static --libs kelp | sed 's/-lkelp//') || fail "pkg-config --static"
-if readelf -d "$work/alone" | grep -q libkelp; then fail "the program needs libkelp.so"; fi
+if readelf -d "$work/alone" | grep libkelp >/dev/null; then fail "the program needs libkelp.so"; fi
 "$work/alone" "$model"
 
 say "a C program with find_package"
@@ -195,7 +195,7 @@ for sum in 5 10; do
         "\"name\":\"OUTPUT\".*\"data\":\\[$sum(\\.0)?\\]"
 done
 infer budget '{"inputs":[{"name":"INPUT","shape":[1,2],"datatype":"FP32","data":[3,4]}]}' '"name":"OUTPUT".*"data":\[3(\.0)?,4(\.0)?\]'
-curl -sS "$url/metrics" | grep -q '^budget_requests_total{model="budget",version="1"} 1$' || fail "the metrics of budget"
+curl -sS "$url/metrics" | grep '^budget_requests_total{model="budget",version="1"} 1$' >/dev/null || fail "the metrics of budget"
 infer repeat '{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[9]}]}' '"name":"OUT".*"data":\[9\]'
 stop
 say "make uninstall removes what was installed, and nothing else"
