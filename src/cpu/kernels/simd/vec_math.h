@@ -92,6 +92,8 @@ VEC_INLINE vf v_copysign(vf x, vf s) {
     return (vf)(((vi)x & 0x7fffffff) | ((vi)s & (int32_t)0x80000000u));
 }
 
+typedef uint32_t v_unsigned __attribute__((vector_size(VEC_BYTES)));
+
 /* Returns e^x · 2^shift. */
 VEC_INLINE vf v_exp_shifted(vf x, int32_t shift) {
     x = v_min(v_set(90.0f), v_max(v_set(-125.0f), x));
@@ -106,7 +108,8 @@ VEC_INLINE vf v_exp_shifted(vf x, int32_t shift) {
     p = v_fma(p, r, v_set(0x1.555556p-3f));
     p = v_fma(p, r, v_set(0.5f));
     p = v_fma(p * r, r, r) + 1.0f;
-    n += shift;
+    /* a NaN has the lowest n, from which a signed subtraction would overflow */
+    n = (vi)((v_unsigned)n + (uint32_t)shift);
     vi half = n >> 1;
     return p * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
 }
@@ -133,7 +136,7 @@ VEC_INLINE vf v_expm1_low(vf x) {
 VEC_INLINE vf v_log(vf x) {
     vi tiny = (vi)(x < 0x1p-126f);
     vf y = v_select(tiny, x * 0x1p23f, x);
-    vi bits = (vi)y, e = (bits - 0x3f3504f3) >> 23;
+    vi bits = (vi)v_abs(y), e = (bits - 0x3f3504f3) >> 23; /* negative numbers are replaced below */
     vf f = (vf)(bits - (e << 23)) - 1.0f;
     vf n = __builtin_convertvector(e - (tiny & 23), vf);
     vf p = v_set(0x1.1b3eaap-4f);
