@@ -7,15 +7,11 @@
 #include <stdint.h>
 
 typedef struct kelp_nbits_kernels {
-    int32_t lanes;         /* of a vector: blocks of nibble_dot and byte_dot are multiples */
-    int32_t panel_columns; /* of byte_gemv */
+    int32_t lanes; /* of a vector: blocks of nibble_dot and byte_dot are multiples */
     /* Dequantizes: low[i] = ((from[i] & 15) - zero) * scale and high[i] = ((from[i] >> 4) - zero) *
      * scale, i < bytes. */
     void (*nibbles)(const uint8_t *from, int64_t bytes, float zero, float scale, float *low,
                     float *high);
-    /* c[j] = Σ a[i] * b[i][j], i < k, j < n. b is stored in panels of panel_columns columns, row by
-     * row; the last panel is padded. */
-    void (*byte_gemv)(const float *a, const uint8_t *panels, int64_t k, int64_t n, float *c);
     /* Returns the sum over blocks of scales[block] times the dot product of the block's weights and
      * a. A block has `bytes` bytes, a multiple of `lanes`: first all low halves are multiplied,
      * then all high halves. */

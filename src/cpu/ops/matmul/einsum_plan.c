@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "cpu/ops/matmul/einsum.h"
 
-/* Cycles of one core, measured with AVX-512: of an element that is copied to another layout, of a
+/* Cycles of one core, estimated for AVX-512: of an element that is copied to another layout, of a
  * matrix of a batch, of the start of an innermost loop, and multiply-adds for each cycle of a
  * matrix multiplication and of a loop. */
 #define COPY_CYCLES 1.5

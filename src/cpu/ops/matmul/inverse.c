@@ -7,6 +7,17 @@
 
 #include <math.h>
 
+/* Checks that the input is a batch of square matrices of floats. */
+static kelp_status *check_square(const kelp_op_args *args) {
+    KELP_TRY(kelp_ops_check(args, 1));
+    const kelp_tensor *x = args->inputs[0];
+    if (!kelp_ops_is_float(x->dtype))
+        return kelp_ops_bad_type(args, x->dtype);
+    if (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2])
+        return kelp_ops_bad_shapes(args, x, NULL, "expected square matrices");
+    return NULL;
+}
+
 /* ---- Inverse ---- */
 typedef struct inverse_plan {
     int64_t n, count;
@@ -18,12 +29,8 @@ static kelp_status *inverse_reshape(const void *state, kelp_op_args *args) {
     inverse_plan *p = args->plan;
     int64_t both;
     (void)state;
-    KELP_TRY(kelp_ops_check(args, 1));
+    KELP_TRY(check_square(args));
     const kelp_tensor *x = args->inputs[0];
-    if (!kelp_ops_is_float(x->dtype))
-        return kelp_ops_bad_type(args, x->dtype);
-    if (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2])
-        return kelp_ops_bad_shapes(args, x, NULL, "expected square matrices");
     p->n = x->shape[x->rank - 1];
     p->count = kelp_ops_product(x->shape, 0, x->rank - 2);
     if (!kelp_i64_mul(2 * p->n, p->n, &both))
@@ -156,12 +163,8 @@ KELP_KERNEL(MsCDist, 0, 0, 0, cdist_reshape, cdist_invoke);
 static kelp_status *det_reshape(const void *state, kelp_op_args *args) {
     size_t at;
     (void)state;
-    KELP_TRY(kelp_ops_check(args, 1));
+    KELP_TRY(check_square(args));
     const kelp_tensor *x = args->inputs[0];
-    if (!kelp_ops_is_float(x->dtype))
-        return kelp_ops_bad_type(args, x->dtype);
-    if (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2])
-        return kelp_ops_bad_shapes(args, x, NULL, "expected square matrices");
     int64_t n = x->shape[x->rank - 1];
     KELP_TRY(kelp_ops_scratch(args, n * n, sizeof(double), &at));
     return kelp_ops_set(args, 0, x->dtype, x->rank - 2, x->shape);
