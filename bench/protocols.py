@@ -105,6 +105,7 @@ class Scenario:
 
     def __init__(self, name, protocol, connections, count, kind="binary", bar=None, is_open=False):
         self.name, self.protocol, self.connections, self.count, self.kind, self.bar, self.is_open = name, protocol, connections, count, kind, bar, is_open
+        self.crashes = 0  # of NVIDIA's server
         self.echoed = kind != "shm" and not is_open and (kind == "binary" or count == SMALL)
 
     def request(self):
@@ -242,8 +243,9 @@ def write_repository(folder):
 def nvidia_command(folder, options):
     """NVIDIA's server as it is by default. Its backends need a libtritonserver.so."""
     libraries = os.path.join(options.nvidia, "nvidia_pytriton.libs")
-    os.makedirs(f"{folder}/names")
-    os.symlink(glob.glob(f"{libraries}/libtritonserver-*.so")[0], f"{folder}/names/libtritonserver.so")
+    if not os.path.exists(f"{folder}/names"):
+        os.makedirs(f"{folder}/names")
+        os.symlink(glob.glob(f"{libraries}/libtritonserver-*.so")[0], f"{folder}/names/libtritonserver.so")
     return [os.path.join(options.nvidia, "pytriton", "tritonserver", "bin", "tritonserver")], {"LD_LIBRARY_PATH": f"{folder}/names:{libraries}"}
 
 
@@ -276,7 +278,32 @@ def start_all(folder, options):
     return servers
 
 
+def restart_nvidia(servers, folder, options):
+    """NVIDIA's server sometimes ends with SIGSEGV when gRPC streams end (TRITONSERVER_InferenceRequestDelete)."""
+    servers["nvidia"].stop()
+    command, environment = nvidia_command(folder, options)
+    server = servers["nvidia"] = start_server("nvidia", command, environment, folder, options)
+    server.wait()
+    server.register_regions()
+
+
 # ---- measuring ----
+
+class Crashed(Exception):
+    """A server ended while it had load."""
+
+
+def offer_peer(options, folder, scenario, servers, *arguments):
+    """offer() to NVIDIA's server. If the server crashes, starts it again and repeats the measurement, three times at most; then returns None."""
+    for _ in range(3):
+        try:
+            return offer(options, folder, scenario, servers["nvidia"], *arguments)
+        except Crashed as crash:
+            print(crash, file=sys.stderr, flush=True)
+            scenario.crashes += 1
+            restart_nvidia(servers, folder, options)
+    return None
+
 
 def offer(options, folder, scenario, server, seconds, rate=0):
     """Loads a server; returns CPU time, throughput and latencies."""
@@ -290,6 +317,9 @@ def offer(options, folder, scenario, server, seconds, rate=0):
                          check=False)
     cpu_s = server.cpu_s() - before
     if run.returncode:
+        time.sleep(0.1)
+        if server.process.poll() is not None:
+            raise Crashed(f"{server.name}: {scenario.name}: the server ended with {server.process.returncode}")
         server.fail(f"{scenario.name}: {run.stderr}")
     with open(f"{folder}/response", "rb") as file:
         if not scenario.check(server, file.read(), body):
@@ -318,11 +348,17 @@ def measure(options, folder, servers, chosen):
             if scenario.is_open:
                 if index == 0:
                     saturated = Scenario("", scenario.protocol, OUTSTANDING, SMALL)
-                    scenario.rate = offer(options, folder, saturated, servers["nvidia"], options.seconds)["rate"] / 2
+                    scenario.rate = offer_peer(options, folder, saturated, servers, options.seconds)["rate"] / 2
                 rate = scenario.rate
             first = index % len(names)
             for name in names[first:] + names[:first]:
-                row = offer(options, folder, scenario, servers[name], options.seconds * (2 if scenario.is_open else 1), rate)
+                arguments = options.seconds * (2 if scenario.is_open else 1), rate
+                if name == "nvidia":
+                    row = offer_peer(options, folder, scenario, servers, *arguments)
+                    if row is None:
+                        continue
+                else:
+                    row = offer(options, folder, scenario, servers[name], *arguments)
                 if name == "kelp" and scenario.kind == "shm" and scenario.count == LARGE:
                     # With fewer requests a second, a thread sleeps more often and each wake-up is for fewer requests, whatever their size.
                     small = Scenario("", scenario.protocol, scenario.connections, SMALL)
@@ -412,8 +448,8 @@ def main():
             servers.update(start_all(folder, options))
             if not options.quick:  # caches, clocks, buffers of the servers
                 for scenario in chosen:
-                    for server in ("kelp", "nvidia"):
-                        offer(options, folder, scenario, servers[server], 0.2)
+                    offer(options, folder, scenario, servers["kelp"], 0.2)
+                    offer_peer(options, folder, scenario, servers, 0.2)
             rows = measure(options, folder, servers, chosen)
         finally:
             for server in servers.values():
@@ -423,6 +459,9 @@ def main():
         return 0
     lines, results = make_table(rows, chosen)
     print("\n".join(lines))
+    crashes = ", ".join(f"{scenario.name} {scenario.crashes}" for scenario in chosen if scenario.crashes)
+    note = f"NVIDIA's server crashed and was started again: {crashes}." if crashes else ""
+    print(note)
     missed = sum(result["verdict"] == "missed" for result in results)
     print(f"\n{options.rounds} rounds of {options.seconds} s in {time.monotonic() - began:.0f} s; system load before {load_before:.1f}, after, including the benchmark, "
           f"{os.getloadavg()[0]:.1f}; {missed} bars missed")
@@ -430,7 +469,7 @@ def main():
         commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
         head = (f"Measured {time.strftime('%Y-%m-%d')} at commit {commit}, {options.rounds} rounds of {options.seconds} s. System load before and after, including\n"
                 f"the benchmark: {load_before:.1f} and {os.getloadavg()[0]:.1f}.\n\n")
-        write_table(options.write, head + "\n".join(lines))
+        write_table(options.write, head + "\n".join(lines) + (f"\n\n{note}" if note else ""))
     if options.out:
         with open(options.out + ".json", "w", encoding="utf-8") as file:
             json.dump({"rounds": rows, "results": results}, file, indent=1)
