@@ -8,6 +8,9 @@ The model is the backend `identity` of --build, in both servers. The echo server
 have as many threads as Kelp has event loops. bench/load.c sends the same bytes to all servers on one thread, and compares every response with the first one,
 which this program checks. In each round, each server in turn gets the load of a scenario for --seconds.
 
+With one connection the kernel puts the load generator and the server on the same CPU or on two, and CPU time differs by more than twice: an idle CPU has to
+be woken up, with cold caches. Both cases are measured, with pinned threads.
+
 CPU time is the user and system time of the server's processes (/proc/PID/stat), divided by the responses. Scenarios are closed loops of 1, 8 or 64 connections
 with one request each, and open loops at half of the rate at which NVIDIA's server is saturated. Prints medians of the rounds (minimum to maximum), the bars
 of Kelp, and whether they are met; writes PREFIX.json and PREFIX.csv, and the table into FILE (docs/performance.md). --quick checks the results in a round of 0.1 s, without a bar, and needs no NVIDIA server.
@@ -35,6 +38,7 @@ UNARY = "/inference.GRPCInferenceService/ModelInfer"
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 SMALL, LARGE = 16, 262144  # floats: 64 bytes, 1 MiB
 OUTSTANDING = 64  # of the open loops
+CPUS = os.sched_getaffinity(0)
 BEGIN, END = "<!-- measured protocols: begin -->", "<!-- measured protocols: end -->"
 
 
@@ -103,8 +107,10 @@ def grpc_request(count, region=None):
 class Scenario:
     """A request that is sent in the same way to all servers."""
 
-    def __init__(self, name, protocol, connections, count, kind="binary", bar=None, is_open=False):
+    def __init__(self, name, protocol, connections, count, kind="binary", bar=None, is_open=False, cpus=None):
+        """cpus: the CPUs of the load generator and of the server; without it, the kernel decides."""
         self.name, self.protocol, self.connections, self.count, self.kind, self.bar, self.is_open = name, protocol, connections, count, kind, bar, is_open
+        self.cpus = cpus
         self.crashes = 0  # of NVIDIA's server
         self.echoed = kind != "shm" and not is_open and (kind == "binary" or count == SMALL)
 
@@ -132,7 +138,10 @@ class Scenario:
 def scenarios():
     found = []
     for protocol, bars in (("http", (8, 5, 4)), ("grpc", (8, 8, 8)), ("grpc-stream", (8, 8, 8))):
-        for connections, bar in zip((1, 8, 64), bars):
+        first, last = min(CPUS), max(CPUS)
+        for where, cpus in (("one CPU", (first, first)), ("two CPUs", (first, last))):
+            found.append(Scenario(f"{protocol} 64 B, 1, {where}", protocol, 1, SMALL, bar=("echo + µs", bars[0]), cpus=cpus))
+        for connections, bar in zip((8, 64), bars[1:]):
             found.append(Scenario(f"{protocol} 64 B, {connections}", protocol, connections, SMALL, bar=("echo + µs", bar)))
     for protocol in ("http", "grpc"):
         found.append(Scenario(f"{protocol} 1 MiB, 8", protocol, 8, LARGE, bar=("× echo", 1.25)))
@@ -175,6 +184,15 @@ class Server:
                 fields = file.read().rpartition(")")[2].split()
             total += int(fields[11]) + int(fields[12])
         return total / os.sysconf("SC_CLK_TCK")
+
+    def pin(self, cpus):
+        """Lets all threads of the server run on these CPUs."""
+        for pid in tree(self.process.pid):
+            for task in os.listdir(f"/proc/{pid}/task"):
+                try:
+                    os.sched_setaffinity(int(task), cpus)
+                except ProcessLookupError:  # the thread has ended
+                    pass
 
     def call(self, path, body=None):
         data = None if body is None else json.dumps(body).encode()
@@ -311,10 +329,11 @@ def offer(options, folder, scenario, server, seconds, rate=0):
     with open(f"{folder}/request", "wb") as file:
         file.write(body)
     port = server.http if scenario.protocol == "http" else server.grpc
+    server.pin({scenario.cpus[1]} if scenario.cpus else CPUS)
     before = server.cpu_s()
     run = subprocess.run([os.path.join(options.build, "bench", "bench_load"), "--protocol", scenario.protocol, "--check", f"{folder}/response", str(port),
                           scenario.path(), f"{folder}/request", str(json_bytes), str(rate), str(seconds), str(scenario.connections)], capture_output=True, text=True,
-                         check=False)
+                         check=False, preexec_fn=lambda: os.sched_setaffinity(0, {scenario.cpus[0]} if scenario.cpus else CPUS))
     cpu_s = server.cpu_s() - before
     if run.returncode:
         time.sleep(0.1)
