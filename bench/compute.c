@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call costs: the author's function by itself, through compute_inline.h, and through the
- * table of compute.h with all its checks. Interleaved, medians; the answers are compared.
+ * Time of a call of a compute model: the author's function called directly, through
+ * compute_inline.h, and through the table of compute.h with all checks. The three are interleaved;
+ * the program prints medians and compares the results.
  *
  * usage: bench_compute [ROUNDS]
  */
@@ -156,7 +157,7 @@ int main(int argc, char **argv) {
         sums[2] = by_table(model);
         uint64_t t3 = kelp_now_ns();
         if (sums[0] != sums[1] || sums[0] != sums[2]) {
-            printf("answers differ: %ld, %ld, %ld\n", sums[0], sums[1], sums[2]);
+            printf("results differ: %ld, %ld, %ld\n", sums[0], sums[1], sums[2]);
             return 1;
         }
         times[0][round] = (double)(t1 - t0) / CALLS;

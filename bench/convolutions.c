@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kelp's convolutions beside oneDNN's on shapes of models that people use: images and weights of
- * floats, bias and Relu, one thread or more, in turn in one run; medians, answers compared.
+ * Convolutions of Kelp and of oneDNN on shapes of published models: f32 images and weights, bias
+ * and Relu, with one or more threads. The libraries run in turn; the program prints medians and
+ * compares the results.
  *
  * usage: bench_convolutions [--bf16] [--threads N] [ROUNDS]
- * Kelp's images are as ONNX has them (NCHW). oneDNN runs twice: "plain" with such images as well,
- * "blocked" with images in the layout that it likes best, what it takes to get there not counted
- * (of use between convolutions alone). Its weights are laid out beforehand, as Kelp's are.
+ * Kelp's images are NCHW. oneDNN runs twice: "plain" with NCHW images, and "blocked" with images
+ * in oneDNN's preferred layout. The time of converting images to this layout is not measured.
+ * Both libraries pack the weights before the measurement.
  */
 #include "base/clock.h"
 #include "base/checked.h"
@@ -53,7 +54,7 @@ static const shape shapes[] = {
 typedef struct job {
     const shape *s;
     int64_t out[2], pad[2];
-    float *image, *weights, *bias, *answers[WAYS];
+    float *image, *weights, *bias, *results[WAYS];
     kelp_context *context;
     kelp_engine *engine;
     dnnl_primitive_t primitive[WAYS];
@@ -95,7 +96,7 @@ static int64_t image_size(const job *j) {
     return j->s->channels * j->s->height * j->s->width;
 }
 
-static int64_t answer_size(const job *j) {
+static int64_t result_size(const job *j) {
     return j->s->maps * j->out[0] * j->out[1];
 }
 
@@ -139,8 +140,8 @@ static void build_ours(job *j, kelp_runtime *runtime, bool bf16) {
     must(kelp_context_create(j->engine, &j->context));
     must(kelp_tensor_init(&image, KELP_F32, dims.rank, dims.d, j->image));
     must(kelp_context_set_input(j->context, 0, &image));
-    must(kelp_context_set_output(j->context, 0, j->answers[KELP],
-                                 (size_t)answer_size(j) * sizeof(float)));
+    must(kelp_context_set_output(j->context, 0, j->results[KELP],
+                                 (size_t)result_size(j) * sizeof(float)));
     must(kelp_context_invoke(j->context));
     kelp_builder_config_release(config);
     kelp_network_release(network);
@@ -246,7 +247,7 @@ static void build_theirs(job *j, int way, bool bf16) {
 
 static void take_answer(job *j, int way) {
     dnnl_memory_desc_t desc = plain(j, DNNL_ARG_DST, dnnl_f32, dnnl_abcd);
-    dnnl_memory_t to = memory(&desc, j->answers[way]);
+    dnnl_memory_t to = memory(&desc, j->results[way]);
     reorder(j->args[way][3].memory, to);
     dnnl_memory_destroy(to);
 }
@@ -273,9 +274,9 @@ static int by_value(const void *a, const void *b) {
 /* The largest difference from oneDNN's answer, to its largest value. */
 static double apart(const job *j, int way) {
     double most = 0, largest = 1e-30;
-    for (int64_t i = 0; i < answer_size(j); i++) {
-        most = fmax(most, fabs((double)j->answers[KELP][i] - (double)j->answers[way][i]));
-        largest = fmax(largest, fabs((double)j->answers[way][i]));
+    for (int64_t i = 0; i < result_size(j); i++) {
+        most = fmax(most, fabs((double)j->results[KELP][i] - (double)j->results[way][i]));
+        largest = fmax(largest, fabs((double)j->results[way][i]));
     }
     return most / largest;
 }
@@ -290,7 +291,7 @@ static void release(job *j) {
     kelp_engine_release(j->engine);
     free(j->image), free(j->weights), free(j->bias);
     for (int way = 0; way < WAYS; way++)
-        free(j->answers[way]);
+        free(j->results[way]);
 }
 
 /* Kelp's time to the better of oneDNN's with plain images, and to the one with blocked ones. */
@@ -309,7 +310,7 @@ static void compare(job *j, kelp_runtime *runtime, bool bf16, int rounds, double
     j->weights = floats(weight_size(j), 2, 0.1f);
     j->bias = floats(s->maps, 3, 1);
     for (int way = 0; way < WAYS; way++)
-        j->answers[way] = floats(answer_size(j), 0, 0);
+        j->results[way] = floats(result_size(j), 0, 0);
     build_ours(j, runtime, bf16);
     for (int way = PLAIN; way < WAYS; way++)
         build_theirs(j, way, bf16);
@@ -336,7 +337,7 @@ static void compare(job *j, kelp_runtime *runtime, bool bf16, int rounds, double
            flop / *median[KELP], *median[PLAIN] / 1e3, *median[BLOCKED] / 1e3, ratios[0], ratios[1],
            worst);
     if (!(worst < (bf16 ? 2e-2 : 1e-4))) {
-        fprintf(stderr, "bench_convolutions: answers differ\n");
+        fprintf(stderr, "bench_convolutions: results differ\n");
         exit(1);
     }
     release(j);

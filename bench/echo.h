@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the echo servers share: threads with epoll, which take turns with new connections. */
+/* Common part of the echo servers: threads with epoll that accept connections in turn. */
 #ifndef KELP_BENCH_ECHO_H_
 #define KELP_BENCH_ECHO_H_
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much a model has to do: multiplications and additions of its products, by the shapes that ONNX Runtime's profile of the unchanged
-graph names, and the bytes of its weights."""
+"""Work of a model: the multiplications and additions of its matrix products and convolutions, computed from the shapes in ONNX Runtime's
+profile of the unmodified graph, and the bytes of its weights.
+"""
 import glob
 import json
 import math

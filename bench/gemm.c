@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kelp's float matrix product beside libxsmm's on the shapes of inference: both on one thread, the
- * weights packed in panels beforehand, interleaved in one run; medians, answers compared.
+ * f32 matrix products of Kelp and of libxsmm on shapes of inference, on one thread, with weights
+ * packed beforehand. The libraries are interleaved; the program prints medians and compares the
+ * results.
  *
  * usage: bench_gemm [ROUNDS]
  */
@@ -106,7 +107,7 @@ static void compare(const shape *s, int rounds) {
     }
     for (int64_t i = 0; i < s->m * s->n; i++) {
         if (fabsf(ours[i] - theirs[i]) > 1e-3f) {
-            printf("answers differ at %lld: %g, %g\n", (long long)i, (double)ours[i],
+            printf("results differ at %lld: %g, %g\n", (long long)i, (double)ours[i],
                    (double)theirs[i]);
             exit(1);
         }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon a busy `kelp serve` answers GET /v2/health/live on new connections, and what the models then achieve.
+"""Latency of GET /v2/health/live on new connections to a busy `kelp serve`, and the throughput of the models meanwhile.
 
     health.py [--kelp PATH] [--clients N] [--seconds S] [--layers N] [--large-json MIB] [--parameter KEY=VALUE]…
 
-N clients each run an ONNX model in a loop (a chain of matrix products, as long as --layers makes it). --large-json adds a client that posts
-numbers as JSON in a loop, which costs much to decode. Prints quantiles in milliseconds, without load and with it. Goal: 1 (p50) and 5 (p99).
-The probes are sent by a process of their own, for which the kernel (Linux 6.12 or newer) is asked to run it soon after it wakes up, as the server
-asks for its event loops: the times are those of the server, not of a client that waits for a CPU.
+N clients each run an ONNX model in a loop (a chain of matrix products; --layers sets its length). --large-json adds a client that posts numbers as
+JSON in a loop, which are expensive to decode. Prints quantiles in milliseconds, without and with load. Goal: 1 ms (p50) and 5 ms (p99).
+The probes run in a separate process that asks the kernel (Linux 6.12 or later) for a short scheduling latency, as the server does for its event
+loops. The times are therefore those of the server, and do not include the wait of the client for a CPU.
 """
 import argparse
 import ctypes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the frames of an nghttp2 session to a socket, for the programs that measure gRPC. */
+/* Writes the frames of an nghttp2 session to a socket, for the gRPC benchmarks. */
 #ifndef KELP_BENCH_HTTP2_H_
 #define KELP_BENCH_HTTP2_H_
 

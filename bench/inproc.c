@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cost of a request in process, from C: 64-byte identity, one by one, pipelined, and in batches of
- * 16 that the server forms of single requests, and an ensemble of 8 steps, on each library given,
- * in one run and interleaved, so that a busy machine is busy for all.
+ * Cost of a request in process, through the C API: a 64-byte identity model with one request at a
+ * time, with 32 in flight, and with batches of 16 that the server forms from single requests; and
+ * an ensemble of 8 steps. The given libraries are interleaved in one run.
  *
- *   inproc [--on-instance] BACKENDS REQUESTS LIBRARY…     folder of identity/libtriton_identity.so
+ *   inproc [--on-instance] BACKENDS REQUESTS LIBRARY…
  *
- * Each library is measured in a process of its own: two of them cannot be in one. The program waits
- * in the same way whichever it is: on a condition variable, when as many requests are under way as
- * there may be (1 or 32), or, for batches, until all 16 are over. Prints medians of the rounds,
- * with the least and the most: nanoseconds of CPU of the whole process, nanoseconds of wall clock,
- * and calls of malloc, calloc, realloc and posix_memalign a request. --on-instance has Kelp execute
- * on the instance's thread, as it does for backends that do not say that they do not block.
+ * BACKENDS is the directory of identity/libtriton_identity.so. Each library runs in a separate
+ * process, because a process cannot contain two of them. The program waits for responses on a
+ * condition variable: when 1 or 32 requests are in flight, or until all 16 requests of a batch are
+ * complete. For each request, it prints the median, minimum and maximum over the rounds of the CPU
+ * time of the process and of the elapsed time, in nanoseconds, and of the number of calls of
+ * malloc, calloc, realloc and posix_memalign. --on-instance makes Kelp execute requests on the
+ * thread of the instance, as it does for backends that do not declare that they never block.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call of a kernel costs over the bare function: an addition of four floats, directly, by
- * its signature with all checks, and without a signature. Interleaved, medians;
- * answers checked.
+ * Time of a call of a kernel: an addition of four floats, called directly, through its signature
+ * with all checks, and without a signature. The three are interleaved; the program prints medians
+ * and checks the results.
  *
- * usage: bench_kernel FOLDER [ROUNDS]     FOLDER holds libtoolbox.so and libcustom_add_backend.so
+ * usage: bench_kernel FOLDER [ROUNDS]
+ * FOLDER contains libtoolbox.so and libcustom_add_backend.so.
  */
 #include "base/clock.h"
 

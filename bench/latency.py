@@ -8,7 +8,7 @@
 Servers: kelp (one request per execution), kelp-batch (dynamic_batching with a queue delay), kelp-target (kelp_latency_target_us), nvidia-python
 (NVIDIA's server, a Python model that calls ONNX Runtime with the batch), nvidia-ort and nvidia-ort-batch (NVIDIA's onnxruntime backend, from the directory of
 --onnxruntime). All have one instance and the same number of threads for operators. For rates that grow from --first by the factor --step, each
-server in turn receives requests for --seconds or more (bench/load.c), until it is saturated: at two rates in a row, it answers less than 97 % of the arrivals,
+server in turn receives requests for --seconds or more (bench/load.c), until it is saturated: at two rates in a row, it completes less than 97 % of the arrivals,
 or p99 exceeds the largest limit. A p99 is the median of the rounds.
 
 Prints the throughput at equal p99, the p99 at low load, and for kelp-target the p99 relative to the target. Writes PREFIX.tsv, and PREFIX.svg and
@@ -260,7 +260,7 @@ def sweep(options, name, path, folder, chosen, nvidia):
 
 
 def throughput_at(rows, limit_ms):
-    """The largest rate of answers with a p99 of at most the limit, interpolated to the next measured rate."""
+    """The largest rate of responses with a p99 of at most the limit, interpolated to the next measured rate."""
     best = 0.0
     for index, row in enumerate(rows):
         if row["p99"] <= limit_ms:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Load on a server: open loop, in which requests arrive at a fixed rate, whether or not earlier
- * ones were answered, or closed loop.
+ * Load generator: an open loop, in which requests arrive at a fixed rate independently of the
+ * responses, or a closed loop.
  *
  *   load [--protocol http|grpc|grpc-stream] [--check FILE]
  *        PORT PATH BODY HEADER_BYTES RATE SECONDS OUTSTANDING

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Load time, first and median latency with 1 and 2 threads, and peak memory of the example models: Kelp beside ONNX Runtime, in turn in
-the same run, each measurement in a process of its own.
+"""Load time, first and median latency with 1 and 2 threads, and peak memory of the example models: Kelp and ONNX Runtime in turn in the same
+run, each measurement in a separate process.
 
     models.py --kelp PATH [--seconds S] [--rounds N] [--json FILE]
 
-Measures examples/models/digits, and examples-extra/models/minilm where `make example-minilm` has made it. The best of the rounds is
-shown for each number: other work on the machine only ever makes it larger. Peak memory of ONNX Runtime holds Python and numpy; the row
-"python" says how much that is.
+Measures examples/models/digits, and examples-extra/models/minilm if `make example-minilm` has created it. Each number is the best of the rounds,
+because other work on the machine can only increase it. The peak memory of ONNX Runtime includes Python and numpy, which the row "python" shows.
 """
 import argparse
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Overload: a model of known capacity, requests at a fixed rate (open loop) of a multiple of it, and a queue limit.
+"""Overload: requests arrive at a multiple of the capacity of a model that has a queue limit (open loop).
 
     overload.py [--build DIR] [--capacity N] [--factor X] [--seconds S] [--queue N] [--bytes N] [--nvidia DIR]
 
-The model copies 64 bytes or --bytes, and sleeps so that it serves --capacity requests a second. Prints, for kelp and for NVIDIA's server if the wheel
-is unpacked in --nvidia (scripts/nvidia.sh): goodput in requests a second and as a part of what the model serves a client that waits; quantiles of the
-time until a request is rejected and until it is answered; the largest RSS; how long the last response takes after the end of the load, and a request after that. Goals: goodput within 5 % of
-the capacity, rejections in less than 5 ms (p99).
+The model copies 64 bytes or --bytes, and sleeps so that it serves --capacity requests per second. Measures kelp, and NVIDIA's server if its wheel is
+unpacked in --nvidia (scripts/nvidia.sh). Prints the goodput in requests per second and relative to the rate that a client which waits for each response
+reaches; quantiles of the time to a rejection and to a response; the largest RSS; and the time to the last response after the end of the load, and of a
+request after that. Goals: goodput within 5 % of the capacity, rejections in less than 5 ms (p99).
 """
 import argparse
 import asyncio

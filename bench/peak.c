@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the machine can do at most, for bench/peers.py: multiplications and additions of floats in
- * registers, and bytes read from memory, each by so many threads at once; the best of many short
- * rounds, because other work only ever makes it less.
+ * Peak rates of the machine, for bench/peers.py: multiplications and additions of floats in
+ * registers, and bytes read from memory, with a given number of threads. The result is the best of
+ * many short rounds, because other work can only lower the rate.
  *
- * usage: bench_peak THREADS     one line of JSON
+ * usage: bench_peak THREADS
+ * Prints one line of JSON.
  */
 #include "base/clock.h"
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models that people use (tools/zoo.py) on Kelp, ONNX Runtime and OpenVINO in one run: each engine in a process of its own through its C
-interface, f32, in turn by blocks (bench_turns). While one works the others sleep. Answers are compared with ONNX Runtime's.
+"""Median latency, CPU time and memory of published models (tools/zoo.py) on Kelp, ONNX Runtime and OpenVINO. Each engine runs in a separate process
+through its C interface. Blocks of the engines alternate (bench_turns); while one runs, the others sleep. Results are compared with ONNX Runtime's.
 
     peers.py --sample first|second [--json FILE] [NAME …]
     peers.py --bench PATH/bench_turns --models FOLDER [--seconds S] [--threads 1,2] [--precision f32|bf16] [--json FILE] [--write FILE.md] [NAME …]
 
-With bf16 Kelp and OpenVINO multiply bfloat16, ONNX Runtime, which has none on a CPU, gives the answers to compare with in f32; a second Kelp
-runs in f32 beside them. Besides the zoo's models there is `resnet50` (tools/seeded_light.py). --sample measures a half of tools/sample.py, whose
-packages are those of tools/requirements-sample.txt.
+With bf16, Kelp and OpenVINO multiply in bfloat16. ONNX Runtime cannot on a CPU and computes the reference results in f32, as does a second process of
+Kelp. Besides the models of the zoo there is `resnet50` (tools/seeded_light.py). --sample measures a half of tools/sample.py, which needs the packages of
+tools/requirements-sample.txt.
 
-OpenVINO is installed into --venv when it is not there. --write puts the tables between the marks of docs/performance.md, and the plot beside
-it; --from FILE takes what --json wrote instead of measuring. bench_peak (beside bench_turns) says in the same run what the machine can do at
-most; bench/effort.py what a model has to do.
+The script installs OpenVINO into --venv if it is missing. --write puts the tables between the marks of docs/performance.md, and the plot beside it;
+--from FILE reads the output of --json instead of measuring. bench_peak (in the directory of bench_turns) measures the peak rates of the machine in the
+same run; bench/effort.py computes the work of a model.
 """
 import argparse
 import datetime
@@ -45,7 +45,7 @@ PEERS = ("onnxruntime", "openvino")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 BEGIN_SAMPLE, END_SAMPLE = "<!-- measured sample: begin -->", "<!-- measured sample: end -->"
 BEGIN_BF16, END_BF16 = "<!-- measured bf16: begin -->", "<!-- measured bf16: end -->"
-# Rounded to 8 bits on the way, answers lie further apart: largest difference to the largest answer.
+# Models that round to 8 bits differ more. Tolerance: largest difference divided by the largest result.
 APART_BF16 = 0.2
 EXTRA = {"resnet50": ("seeded_light.py", "resnet50")}
 
@@ -69,8 +69,8 @@ def ended(process, error):
 
 
 def measure(bench, environment, path, feed, threads, seconds, precision="f32"):
-    """A row for each engine, or {"error": …}; rows hold "apart" from ONNX Runtime's answers."""
-    rows, answers = {}, {}
+    """A row for each engine, or {"error": …}; "apart" of a row is the difference from ONNX Runtime's results."""
+    rows, results = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         Writer(folder).case("case", onnx.ModelProto(), list(feed.items()), [], 0, 0)
         running = {}
@@ -107,9 +107,9 @@ def measure(bench, environment, path, feed, threads, seconds, precision="f32"):
                 run_block(engine, seconds / BLOCKS)
         for engine in list(running):
             rows[engine] = end(engine)
-            answers[engine] = np.fromfile(os.path.join(folder, engine), np.float32)
+            results[engine] = np.fromfile(os.path.join(folder, engine), np.float32)
         # a process loads once: others, one after the other in another order each time, tell chance from habit
-        loads = {engine: [rows[engine]] for engine in answers}
+        loads = {engine: [rows[engine]] for engine in results}
         for start in range(STARTS - 1):
             for engine in sorted(loads, reverse=start % 2 == 0):
                 begin(engine)
@@ -119,11 +119,11 @@ def measure(bench, environment, path, feed, threads, seconds, precision="f32"):
                     loads[engine].append(end(engine))
         for engine, said in loads.items():
             rows[engine].update({key: statistics.median(one[key] for one in said) for key in ("load_ns", "first_ns")})
-    truth = answers.get("onnxruntime")
-    for engine, answer in answers.items():
-        if truth is not None and len(truth) and len(truth) == len(answer):
+    truth = results.get("onnxruntime")
+    for engine, result in results.items():
+        if truth is not None and len(truth) and len(truth) == len(result):
             largest = float(np.abs(truth).max())
-            rows[engine].update(largest=largest, apart=float(np.abs(answer - truth).max()) / max(largest, 1e-30))
+            rows[engine].update(largest=largest, apart=float(np.abs(result - truth).max()) / max(largest, 1e-30))
     return rows
 
 
@@ -400,7 +400,7 @@ def main():
         write(options.write, report)
     wrong = [row["model"] for row in report["rows"] if is_wrong(row["model"], row["cpu"], precision)]
     if wrong:
-        raise SystemExit(f"answers apart from ONNX Runtime's: {', '.join(wrong)}")
+        raise SystemExit(f"results differ from ONNX Runtime's: {', '.join(wrong)}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading a model and its first answer: a plan and the ONNX file on Kelp, the file on ONNX Runtime,
- * in turn, several times; the answers are compared.
+ * Load time and time of the first inference: a plan and the ONNX file with Kelp, and the ONNX file
+ * with ONNX Runtime, interleaved. The results are compared.
  *
  * usage: bench_plan [--fresh] MODEL.onnx ROUNDS [NAME=1x128…]
- * Inputs hold 1 (open extents are 1 unless given). The plan is built first, for these shapes.
- * Prints medians with the smallest and the largest, and ratios. A first round warms the file cache
- * and is not counted. All happens in one process, whose libraries it warms too; with --fresh each
- * load is the first of a process of its own, in which the libraries are mapped already.
+ * All input elements are 1. Dynamic dimensions are 1 unless a shape is given. The plan is built for
+ * these shapes before the measurement. The program prints medians, minima, maxima and ratios. A
+ * first round warms up the file cache and is not counted. All loads happen in one process; with
+ * --fresh, each load is the first of a new process, in which the libraries are already mapped.
  */
 #include "base/clock.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One model on several providers in one run, in turn: load, first and later inferences, CPU time of
- * the whole process, and how far the answers lie from the first provider's.
+ * One model on several providers, interleaved in one run: load time, first inference, median
+ * inference, CPU time of the process, and the largest difference from the first provider's results.
  *
  * usage: bench_providers MODEL.onnx CASE.bin THREADS SECONDS PROVIDER…
- * CASE.bin holds the inputs (tests/ops/gen_cases.py). Prints a line of JSON a provider.
+ * CASE.bin contains the inputs (tests/ops/gen_cases.py). Prints one line of JSON per provider.
  */
 #include "base/clock.h"
 #include "support/case_file.h"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to call a native kernel on 4 floats from Python: Kelp beside ctypes, cffi, apache-tvm-ffi and a numpy ufunc, interleaved in
-one process, medians. Peers that are not installed are left out.
+"""Time of a call of a native kernel on 4 floats from Python: Kelp, ctypes, cffi, apache-tvm-ffi and a numpy ufunc, interleaved in one process. Prints
+medians. Peers that are not installed are left out.
 
     python_calls.py --kernels FOLDER [--rounds N] [--calls N] [--check]
 
-FOLDER holds libtoolbox.so and libcustom_add_backend.so (build/release/tests/kernel/libraries). The kernel adds two arrays into a third;
-each way is given numpy arrays, as users have them, except where its name says otherwise: `address` peers are given addresses that were
-taken before. --check: exit with 1 unless Kelp costs less than ctypes, and at most a quarter more than tvm-ffi.
+FOLDER contains libtoolbox.so and libcustom_add_backend.so (build/release/tests/kernel/libraries). The kernel adds two arrays into a third. All peers
+receive numpy arrays, except those named `address`, which receive addresses that were computed before. --check: exits with 1 unless Kelp takes less
+time than ctypes, and at most 1.25 times the time of tvm-ffi.
 """
 import argparse
 import ctypes

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of a session costs from Python: one-node models, Kelp beside ONNX Runtime, interleaved in one process, medians.
+"""Time of a call of a session from Python: models of one node, Kelp and ONNX Runtime interleaved in one process with one thread. Prints medians and
+compares the results.
 
-    python_overhead.py [--rounds N] [--calls N] [--check]      PYTHONPATH leads to the package kelp
+    python_overhead.py [--rounds N] [--calls N] [--check]
 
-Both run with one thread; the answers of both are compared. --check: exit with 1 where the ratio of medians is above 0.3.
+PYTHONPATH must contain the package kelp. --check: exits with 1 if a ratio of medians is above 0.3.
 """
 import argparse
 import statistics

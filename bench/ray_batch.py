@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows per second of batch inference with Ray Data on two nodes of this machine: Kelp, ONNX Runtime in its place, and a plain loop of Kelp.
 
-    ray_batch.py [--model FILE] [--rows N] [--batch N] [--rounds N]      PYTHONPATH leads to the package kelp; needs ray[data] and onnxruntime
+    ray_batch.py [--model FILE] [--rows N] [--batch N] [--rounds N]
 
-Each round measures all of them, in turn. The time of Ray is that from the beginning of the first batch to the end of the last one,
-without the start of the actors. Each actor has one thread. Results of both runtimes are compared. Prints medians and quartiles.
+PYTHONPATH must contain the package kelp; ray[data] and onnxruntime must be installed. Each round measures all three in turn. The time of Ray is that
+from the start of the first batch to the end of the last one, without the start of the actors. Each actor has one thread. The results of both runtimes
+are compared. Prints medians and quartiles.
 """
 import argparse
 import logging

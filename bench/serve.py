@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon `kelp serve` is ready with the example models, what memory it then takes, and how soon it stops; best and median of several starts.
+"""Start of `kelp serve` with the example models: time until ready, memory, and time to stop. Prints the best and the median of several starts.
 
     serve.py --kelp PATH [--starts N] [--models DIR]
 """

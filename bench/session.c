@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session costs around one small operator: the same model of one Add over four floats, run
- * by Kelp and by ONNX Runtime through their C APIs with all that can be made beforehand made
- * beforehand, on one thread. Interleaved, medians; answers compared.
+ * Overhead of a session: a model of one Add of four floats, run by Kelp and by ONNX Runtime through
+ * their C APIs on one thread. Everything that can be created once is created before the
+ * measurement. The two are interleaved; the program prints medians and compares the results.
  *
- * usage: bench_session MODEL.onnx [ROUNDS]     (KELP_ONNXRUNTIME_LIBRARY: the peer's library)
- * The model: inputs a, b and output c, each float32 [4], c = a + b: tools/make_add.py writes it.
+ * usage: bench_session MODEL.onnx [ROUNDS]
+ * tools/make_add.py writes the model: inputs a and b and output c, f32 of shape [4], c = a + b.
+ * KELP_ONNXRUNTIME_LIBRARY names ONNX Runtime's library.
  */
 #include "base/clock.h"
 #include "onnxruntime/ort_api.h"
@@ -120,7 +121,7 @@ static int by_value(const void *x, const void *y) {
 static void check(const char *who) {
     for (int i = 0; i < 4; i++) {
         if (c[i] != a[i] + b[i]) {
-            fprintf(stderr, "%s answers %g instead of %g\n", who, (double)c[i],
+            fprintf(stderr, "%s returns %g instead of %g\n", who, (double)c[i],
                     (double)(a[i] + b[i]));
             exit(1);
         }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One engine in a process of its own that loads one model after the other and runs blocks of
- * inferences, so that several engines take turns on thousands of small models (bench/sweep.py).
+ * Runs small models in one engine, one after the other, so that bench/sweep.py can run several
+ * engines in turn on thousands of models.
  *
  * usage: bench_sweep cpu|onnxruntime|openvino THREADS
- * Standard input has a command per line; each is answered by a line, "ok …" or "error TEXT":
+ * Standard input contains one command per line. The program prints one line for each, "ok …" or
+ * "error TEXT":
  *   load MODEL.onnx CASE.bin   loads a model and its inputs, and runs it once: ok LOAD_NS FIRST_NS
  *   run SECONDS RUNS           at least one inference, at most RUNS and SECONDS: ok MEDIAN_NS RUNS
- *   answers FILE               writes the outputs of the last inference: ok OUTPUTS
+ *   outputs FILE               writes the outputs of the last inference: ok OUTPUTS
  *   drop                       frees the model: ok
- * FILE holds for each output its element type, rank and dimensions as int64, and its elements.
+ * FILE contains for each output its element type, rank and dimensions as int64, and its elements.
  * KELP_ONNXRUNTIME_LIBRARY and KELP_OPENVINO_LIBRARY name the libraries.
  */
 #include "base/clock.h"
@@ -204,7 +205,7 @@ static const char *obey(char *line) {
         return "no model is loaded";
     if (strcmp(words[0], "run") == 0)
         return run_block(atof(words[1]), strtoul(words[2], NULL, 10));
-    if (strcmp(words[0], "answers") == 0)
+    if (strcmp(words[0], "outputs") == 0)
         return write_answers(words[1]);
     return "unknown command";
 }

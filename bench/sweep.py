@@ -95,7 +95,7 @@ class Engine:
             self.process.wait()
 
 
-def read_answers(path, count):
+def read_outputs(path, count):
     """Returns the outputs that bench_sweep wrote."""
     with open(path, "rb") as file:
         data = file.read()
@@ -185,17 +185,17 @@ class Sweep:
 
     def compare(self, loaded, threads):
         """Kelp's results against the peers'."""
-        answers = {}
+        outputs = {}
         for name in loaded:
             path = os.path.join(self.folder, name)
             try:
-                answers[name] = read_answers(path, int(self.engines[name, threads].ask("answers", path)[0]))
+                outputs[name] = read_outputs(path, int(self.engines[name, threads].ask("outputs", path)[0]))
             except Failed:
                 pass
         found = {}
         for name in ENGINES[1:]:
-            if "cpu" in answers and name in answers:
-                found[name] = apart(answers["cpu"], answers[name])
+            if "cpu" in outputs and name in outputs:
+                found[name] = apart(outputs["cpu"], outputs[name])
         return found
 
     def measure(self, case, threads):

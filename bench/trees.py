@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ensembles of random trees, Kelp beside ONNX Runtime, interleaved in one process; each run has rows of its own.
+"""Ensembles of random trees: Kelp and ONNX Runtime interleaved in one process; each run has its own rows.
 
-    trees.py [--rounds N] [--threads 1,2]      PYTHONPATH leads to the package kelp
+    trees.py [--rounds N] [--threads 1,2]
 
-Answers are compared; sums of ONNX Runtime are single precision.
+PYTHONPATH must contain the package kelp. Results are compared with a tolerance, because ONNX Runtime adds in single precision.
 """
 import argparse
 import math
@@ -75,9 +75,9 @@ def main():
             for rows in ROWS:
                 # what is met again would be known to the processor, which learns where ways lead
                 feeds = [{"x": rng.normal(size=(rows, columns)).astype(np.float32)} for _ in range(max(1, 4000 // rows))]
-                answers = [session.run(None, feeds[0])[0] for session in sessions]
-                if not np.allclose(*answers, rtol=1e-4, atol=1e-3):
-                    sys.exit(f"{what}: answers differ by {np.abs(answers[0] - answers[1]).max()}")
+                results = [session.run(None, feeds[0])[0] for session in sessions]
+                if not np.allclose(*results, rtol=1e-4, atol=1e-3):
+                    sys.exit(f"{what}: results differ by {np.abs(results[0] - results[1]).max()}")
                 times = [statistics.median(t) for t in zip(*[[seconds(s, feeds) for s in sessions] for _ in range(options.rounds)])]
                 ratios.append(times[0] / times[1])
                 print(f"| {what} | {trees}, {depth} | {rows} | {threads} | {times[0] * 1e6:.1f} µs | {times[1] * 1e6:.1f} µs | {ratios[-1]:.2f} |",

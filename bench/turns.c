@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One model in one engine, in a process of its own that runs a block of inferences when it is told
- * to, so that several engines take turns and each has its own peak memory (bench/peers.py).
+ * Runs one model in one engine. A block of inferences runs for each line of standard input, so that
+ * bench/peers.py can run several engines in turn and measure the peak memory of each.
  *
- * usage: bench_turns MODEL.onnx CASE.bin THREADS ANSWERS cpu|onnxruntime|openvino [bf16]
- * CASE.bin holds the inputs (tests/ops/gen_cases.py). Each line of standard input is a number of
- * seconds: a block runs, then "done" is printed. At its end the float outputs go to the file
- * ANSWERS, and a line of JSON says what was measured. The libraries named by
- * KELP_ONNXRUNTIME_LIBRARY and KELP_OPENVINO_LIBRARY are mapped before the clock of the load
- * starts. With bf16 Kelp and OpenVINO multiply in it; ONNX Runtime has none on a CPU.
+ * usage: bench_turns MODEL.onnx CASE.bin THREADS OUTPUTS cpu|onnxruntime|openvino [bf16]
+ * CASE.bin contains the inputs (tests/ops/gen_cases.py). Each line of standard input is the number
+ * of seconds of a block; "done" is printed after it. At the end of the input, the program writes
+ * the float outputs to the file OUTPUTS and prints one line of JSON with the measurements. The
+ * libraries that KELP_ONNXRUNTIME_LIBRARY and KELP_OPENVINO_LIBRARY name are mapped before the load
+ * time starts. With bf16, Kelp and OpenVINO multiply in bfloat16; ONNX Runtime cannot on a CPU.
  */
 #include "base/clock.h"
 #include "bench/turns_openvino.h"
@@ -99,7 +99,7 @@ static uint64_t run_block(double seconds) {
     return cpu_now_ns() - cpu;
 }
 
-/* Of this program alone: what getrusage says begins with the memory of the one that started it. */
+/* Not getrusage: its peak includes the memory of the process that started this one. */
 static long long peak_bytes(void) {
     char line[256];
     long long kib = 0;
@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
     char line[64];
     bool bf16 = argc == 7 && strcmp(argv[6], "bf16") == 0;
     if (argc != 6 && !bf16) {
-        fprintf(stderr, "usage: bench_turns MODEL CASE THREADS ANSWERS ENGINE [bf16]\n");
+        fprintf(stderr, "usage: bench_turns MODEL CASE THREADS OUTPUTS ENGINE [bf16]\n");
         return 2;
     }
     int threads = atoi(argv[3]);

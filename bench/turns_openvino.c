@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenVINO through its C interface, found at run time. The names, signatures and numbers are those
- * of its openvino/c folder of headers in release 2026.4; older releases number element types
- * otherwise.
+ * OpenVINO through its C interface, loaded at run time. Names, signatures and constants are those
+ * of the headers openvino/c of release 2026.4; earlier releases number element types differently.
  */
 #include "bench/turns_openvino.h"
 
@@ -19,7 +18,7 @@ typedef struct ov_dims {
     int64_t *dims;
 } ov_dims;
 
-/* Name, parameters; each answers 0 or an error. */
+/* Name and parameters; each function returns 0 or an error code. */
 #define OV_ENTRIES(ENTRY)                                                                         \
     ENTRY(ov_core_create, (ov_object * *core))                                                    \
     ENTRY(ov_core_read_model,                                                                     \

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models that people use (tools/zoo.py), Kelp beside ONNX Runtime: both in one process through the same C interface, in turn, eight
-blocks each; medians. CPU time is the whole process's for each inference, spinning threads included; answers are compared.
+"""Median latency of published models (tools/zoo.py) on Kelp and ONNX Runtime, in one process through the same C interface, in eight alternating blocks
+each. CPU time is that of the whole process per inference, including threads that spin. Results are compared.
 
     zoo.py --bench PATH/bench_providers --models FOLDER [--seconds S] [--threads 1,2] [--json FILE] [NAME …]
 """
