@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a request costs in process, from C, on our library and on NVIDIA's (2.51.0), interleaved in one run: see bench/inproc.c.
-# Without NVIDIA's, which scripts/nvidia.sh fetches, ours alone.
+# Cost of a request in process, through the C API, with Kelp's library and NVIDIA's (2.51.0), interleaved in one run: see bench/inproc.c.
+# Without NVIDIA's library, which scripts/nvidia.sh downloads, only Kelp's is measured.
 #   scripts/bench_inproc.sh [--check] [--on-instance] [REQUESTS]     needs build/release
-# --check: fails when ours allocates, takes more than a third of the CPU time of NVIDIA's, more than 1 µs for a batched request, or 5 µs more
-# for a step of an ensemble than for a direct call; exits 77 without NVIDIA's.
+# --check: fails if Kelp allocates memory, takes more than a third of NVIDIA's CPU time, more than 1 µs for a batched request, or 5 µs more for
+# a step of an ensemble than for a direct call. Exits 77 without NVIDIA's library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=() check=

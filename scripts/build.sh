@@ -34,7 +34,7 @@ python=${KELP_VENV:-$PWD/build/venv}/bin/python
 [ -x "$python" ] && options+=("-DKELP_PYTHON=$python")
 mkdir -p build
 log=build/$name.log
-# Ninja says what it compiles; of CMake only a failure is of interest.
+# The output of CMake is shown only if it fails.
 if ! cmake -G Ninja -S . -B "build/$name" "${options[@]}" "$@" >"$log" 2>&1; then
     cat "$log" >&2
     exit 1

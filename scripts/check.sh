@@ -19,7 +19,7 @@ say() {
     echo "$*" >>"$summary"
 }
 
-# A step that is skipped, or says "skipped: …" of a part of it, is listed in tests/skips.txt as step/NAME, or it failed.
+# A step that is skipped, or prints "skipped: …" for a part, fails unless tests/skips.txt lists it as step/NAME.
 step() {
     local name=$1 began=$SECONDS code=0 parts
     shift
@@ -90,7 +90,7 @@ headers() {
     done
 }
 
-# The tests of the build for arm64, each run by qemu-user; tests/skips.txt says which are left out and why.
+# The tests of the build for arm64, each run by qemu-user; tests/skips.txt lists those that are left out, with the reason.
 arm64() {
     if [ "$(uname -m)" = aarch64 ]; then
         echo "0 0 1" >>"$tally"
@@ -168,7 +168,7 @@ random_models() {
         --seed "$(date +%s)" --seconds $((${FUZZ_SECONDS:-60} * 5))
 }
 
-# The tables that TensorRT is called through, against headers that cargo brings.
+# The generated tables of TensorRT's methods, compared with the headers in the crate trtx-sys.
 tensorrt_tables() {
     if ! command -v cargo >/dev/null || ! command -v clang++ >/dev/null; then
         echo "cargo or clang++ is missing"
@@ -220,7 +220,7 @@ schemathesis() {
 extensions() {
     local venv=build/venv-extensions
     if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-extensions.txt; then
-        echo "onnxruntime-extensions is brought by pip, and not at hand without it"
+        echo "onnxruntime-extensions comes from a package registry, which cannot be reached"
         return 77
     fi
     PYTHONPATH=build/release/python "$venv/bin/python" tests/extensions/run.py
@@ -249,7 +249,7 @@ balancing() {
 ray() {
     local venv=build/venv-ray
     if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-ray.txt; then
-        echo "Ray is brought by pip, and not at hand without it"
+        echo "Ray comes from a package registry, which cannot be reached"
         return 77
     fi
     PYTHONPATH=build/release/python "$venv/bin/python" tests/ray/test_ray.py

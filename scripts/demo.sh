@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Serves examples/models, sends each model the request in examples/requests, and prints the answers.
+# Serves examples/models, sends each model the request in examples/requests, and prints the responses.
 #   scripts/demo.sh [stay]     stay: keeps serving in the foreground until Ctrl-C
 # HTTP_PORT: port to listen on (8000; a free one when that is taken). KELP: the program (build/release/bin/kelp).
 set -euo pipefail

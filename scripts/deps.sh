@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores]    arm64: to build for it elsewhere, and to run that
+# Prints the packages that are missing for a purpose, and installs them with apt. Does nothing if none is missing.
+#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores]    arm64: a cross compiler and an emulator
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs tests/interop: real parts of other projects, brought by package clients into build/interop and build/nvidia, on our library.
+# Runs tests/interop: servers, backends and clients of other projects, downloaded into build/interop and build/nvidia, with Kelp's library.
 # Exits 77 and prints the reason if they cannot be downloaded.
 #   scripts/interop.sh [test_NAME.py…]     all without a name; needs build/release
 set -uo pipefail

@@ -9,7 +9,7 @@ requirements=tools/requirements-notebooks.txt
 if ! cmp -s "$requirements" "$venv/requirements.txt"; then
     if ! python3 -m venv "$venv" || ! "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input \
         -r "$requirements"; then
-        echo "the packages of the notebooks are brought by pip, and not at hand without it"
+        echo "the packages of the notebooks come from a package registry, which cannot be reached"
         exit 77
     fi
     cp "$requirements" "$venv/requirements.txt"

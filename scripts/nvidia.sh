@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Brings NVIDIA's server (2.51.0) out of the Python wheel nvidia-pytriton 0.7.0 into build/nvidia, for the tests that hold ours to it.
-# Nothing is installed. x86-64 with glibc 2.35 or newer; about 55 MB are fetched.
+# Extracts NVIDIA's server (2.51.0) from the Python wheel nvidia-pytriton 0.7.0 into build/nvidia, for tests that compare Kelp with it.
+# Nothing is installed. x86-64 with glibc 2.35 or newer; downloads about 55 MB.
 #   scripts/nvidia.sh     KELP_VENV: Python of the tests (build/venv)
 set -euo pipefail
 cd "$(dirname "$0")/.."

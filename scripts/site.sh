@@ -9,7 +9,7 @@ mermaid=mermaid@11.17.2
 if ! cmp -s tools/requirements-site.txt "$venv/requirements-site.txt"; then
     if ! python3 -m venv "$venv" || ! "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input \
         -r tools/requirements-site.txt; then
-        echo "the generator of the site is brought by pip, and not at hand without it"
+        echo "the generator of the site comes from a package registry, which cannot be reached"
         exit 77
     fi
     cp tools/requirements-site.txt "$venv/"
@@ -20,7 +20,7 @@ script=build/site-assets/$mermaid/mermaid.min.js
 if [ ! -e "$script" ]; then
     mkdir -p "$(dirname "$script")"
     if ! archive=$(cd build/site-assets && npm pack --silent "$mermaid"); then
-        echo "Mermaid is brought by npm, and not at hand without it"
+        echo "Mermaid comes from a package registry, which cannot be reached"
         exit 77
     fi
     tar -xzf "build/site-assets/$archive" -C build/site-assets package/dist/mermaid.min.js package/LICENSE

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Brings NVIDIA's TensorRT-RTX by pip into build/tensorrt (its wheels are NVIDIA's: they are never committed or bundled), and runs
-# the tests that need it, on a machine with or without a GPU. Exits 77 and prints the reason if it cannot be downloaded.
+# Downloads NVIDIA's TensorRT-RTX with pip into build/tensorrt (its licence does not allow bundling), and runs the tests that need it,
+# on a machine with or without a GPU. Exits 77 and prints the reason if it cannot be downloaded.
 #   scripts/tensorrt.sh [BUILD]     BUILD: build/release unless given
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -44,7 +44,7 @@ provider() {
         "$build/tests/providers/test_providers_tensorrt_provider")
 }
 
-# The command line: a plan of a model, and what the doctor says of the library.
+# The command line: a plan of a model, and what `kelp doctor` reports about the library.
 command_line() {
     local env=(env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE "KELP_TENSORRT_PATH=$1") plan=$home/run/mlp.plan
     "${env[@]}" "$build/bin/kelp" build tests/data/models/mlp_f32.onnx --provider tensorrt --compute-capability 86,89 \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the smallest model there is: c = a + b, each float32 [4]. For bench/session.c and its kin.
+"""Writes a minimal model for bench/session.c: c = a + b, each f32 of shape [4].
 
     make_add.py OUT.onnx
 """

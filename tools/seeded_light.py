@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes one of the light models of the `onnx` package with seeded random weights in the place of its constant ones.
+"""Writes one of the light models of the `onnx` package with seeded random weights instead of its constant ones.
 
     seeded_light.py NAME FILE.onnx      NAME as resnet50, squeezenet, densenet121, …
 
-Weights of convolutions and products are drawn so that what goes through them keeps its size, scales lie around 1, everything else around 0.
-The models are good for speed and for layouts; what they say about a picture means nothing.
+Weights of convolutions and matrix products are drawn so that activations keep their magnitude; scales are drawn around 1, all else around 0.
+The models are suitable for measurements of speed; their results have no meaning.
 """
 import os
 import sys

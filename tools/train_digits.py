@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the example model 'digits' and writes it with its pictures and requests.
+"""Trains the example model 'digits' and writes it with its images and requests.
 
 A small convolutional network learns the 8x8 handwritten digits that scikit-learn ships (1797
-pictures, nothing is fetched). Training is plain numpy, on one fixed seed, and takes well under a
-minute; it is kept so that every number in examples/models/digits can be traced to its source.
+images; nothing is downloaded). Training uses numpy with a fixed seed and takes less than a minute. It
+documents the origin of examples/models/digits.
 Written under --out (default: the examples folder of this source tree):
 
   models/digits/1/model.onnx     image FP32 [batch,1,8,8], ink 0..1
                                  -> probabilities FP32 [batch,10], digit INT64 [batch]
-  models/digits/labels.txt       the class names, one a line
-  pictures/digit_N.png           one held-out picture a digit, enlarged to 64x64
-  requests/digits.json           a KServe v2 inference request with three held-out pictures
-  requests/digits.npy            the same three pictures, float32 [3,1,8,8]
-  requests/digits.expected.json  what ONNX Runtime answers to them, and the true labels
+  models/digits/labels.txt       the class names, one per line
+  pictures/digit_N.png           one held-out image per digit, enlarged to 64x64
+  requests/digits.json           a KServe v2 inference request with three held-out images
+  requests/digits.npy            the same three images, float32 [3,1,8,8]
+  requests/digits.expected.json  the results of ONNX Runtime, and the true labels
 
 Needs: pip install -r tools/requirements-digits.txt
 Usage: tools/train_digits.py [--out DIR] [--epochs N] [--seed N]

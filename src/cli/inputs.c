@@ -279,7 +279,7 @@ static kelp_status *reject_list(const kelp_io_info *info) {
                       info->name, kind);
 }
 
-/* What a command line says about the inputs. */
+/* The inputs of a command line. */
 typedef struct input_words {
     const kelp_arg_list *values, *shapes;
     const kelp_image_options *image;

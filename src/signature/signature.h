@@ -131,7 +131,7 @@ typedef struct kelp_signature_facts {
     kelp_signature_view leadings[KELP_SIGNATURE_SYMBOLS];
 } kelp_signature_facts;
 
-/* A text that says why something does not match: "expected …, found …". */
+/* The reason of a mismatch: "expected …, found …". */
 typedef struct kelp_signature_problem {
     char text[400];
 } kelp_signature_problem;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NULL wherever a pointer is asked for: every export comes back, and those that return errors say
- * in words what was missing. */
+ * an error that names the argument. */
 #include "null_calls.h"
 
 #include <setjmp.h>

@@ -38,7 +38,7 @@ def skip(reason):
 
 def need_nvidia():
     if not os.path.exists(os.path.join(NVIDIA, "bin", "tritonserver")):
-        skip(f"no wheel nvidia-pytriton 0.7.0 in {OPTIONS.nvidia} (scripts/nvidia.sh brings it)")
+        skip(f"no wheel nvidia-pytriton 0.7.0 in {OPTIONS.nvidia} (scripts/nvidia.sh downloads it)")
 
 
 def stage(directory):

@@ -260,7 +260,7 @@ class NvidiaPython(unittest.TestCase):
         interop.write_model(self.repository, "chain", CHAIN_CONFIG)
         interop.write_model(self.repository, "collect_chain", COLLECT_CONFIG,
                             {"1/model.py": COLLECT.replace('"stream"', '"chain"')})
-        for model in ("chain", "collect_chain"):  # the first load brings "stream" and "copy"
+        for model in ("chain", "collect_chain"):  # the first load also loads "stream" and "copy"
             self.http.load_model(model)
         values = np.arange(30, dtype=np.float32)
         for _ in range(3):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of schemas: what it says of well-known operators, and that it is whole. */
+/* The table of schemas: entries of well-known operators, and completeness. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

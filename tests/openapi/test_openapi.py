@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The OpenAPI description of the HTTP endpoints: that it has what the server provides, and in the class Schemathesis, if the
-package is installed, that the server behaves as it says.
+package is installed, that the server conforms to it.
 
     test_openapi.py --kelp PATH [unittest arguments]
 """

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and tables that are no plug-in libraries of this Kelp: each message says what is wrong. */
+/* Files and tables that are no plug-in libraries of this Kelp: each error names the
+ * cause. */
 #include <elf.h>
 #include <limits.h>
 #include <setjmp.h>

@@ -221,7 +221,7 @@ class Distributions(unittest.TestCase):
         return self.directory + "/root"
 
     def test_glibc_2_31(self):
-        """The program of the wheel runs with the oldest glibc that apt brings."""
+        """The program of the wheel runs with the oldest glibc that apt can download."""
         if MACHINE != "x86_64":
             self.skip("glibc 2.31 is tested on x86-64 only")
         libraries = self.debian("bullseye", "amd64", ["libc6=2.31*"]) + "/lib/x86_64-linux-gnu"

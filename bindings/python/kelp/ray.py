@@ -183,7 +183,7 @@ class Replica:
         return found
 
     async def __call__(self, request):
-        """Answers an inference request in the JSON of the KServe v2 protocol."""
+        """Processes an inference request in the JSON of the KServe v2 protocol."""
         from starlette.responses import JSONResponse
         try:
             body = json.loads(await request.body())

@@ -105,7 +105,7 @@ static kelp_status *take_token(oci_repository *repository, kelp_buf *body) {
     return status != NULL ? status : kelp_buf_status(&repository->authorization);
 }
 
-/* Gets a token as the challenge of the registry says. */
+/* Gets a token according to the challenge of the registry. */
 static kelp_status *get_token(oci_repository *repository, const char *challenge) {
     kelp_str realm, value;
     kelp_buf url, body;

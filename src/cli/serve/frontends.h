@@ -55,7 +55,7 @@ kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *
                               kelp_serve_frontends *inout_frontends) KELP_MUST_USE;
 /* Returns the port of an endpoint; 0 for a Unix socket. */
 uint16_t kelp_serve_port(const kelp_serve_frontends *frontends, size_t endpoint);
-/* Answers readiness with 503 from now on. */
+/* Readiness requests get status 503 from this call on. */
 void kelp_serve_set_draining(kelp_serve_frontends *frontends);
 /* Returns the time (kelp_now_ns) at which the latest request began; 0 if there was none. */
 uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends);

@@ -151,7 +151,7 @@ kelp_status *kelp_cpu_engine_check_complete(const kelp_cpu_engine *engine) {
     return status;
 }
 
-/* Checks that the first refit of a stripped engine brings all weights. */
+/* Checks that the first refit of a stripped engine sets all weights. */
 static kelp_status *check_complete_refit(const kelp_cpu_engine *engine, const kelp_weights *weights,
                                          size_t count) {
     for (size_t i = 0; kelp_cpu_engine_is_stripped(engine) && i < engine->refittable_count; i++) {

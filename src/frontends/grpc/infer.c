@@ -489,7 +489,7 @@ void kelp_grpc_trace_failure(const kelp_grpc_request *request, const kelp_status
     kelp_trace_finish(request->trace, kelp_status_code(failure), text);
 }
 
-/* Answers a request that was not submitted. */
+/* Sends the response of a request that was not submitted. */
 static void fail_request(kelp_grpc_request *request, kelp_status *take_failure) {
     kelp_grpc_reply *reply = &request->final_reply;
     kelp_grpc_trace_failure(request, take_failure);

@@ -111,8 +111,8 @@ struct kelp_http2_connection {
     bool paused;     /* shared->output was full */
     bool notified;   /* a GOAWAY announced the end of the connection */
     bool draining;   /* no new streams are processed */
-    bool expelled;   /* the connection ends after the GOAWAY that says why */
-    bool violated;   /* the client violated the protocol; a GOAWAY says how */
+    bool expelled;   /* the connection ends after a GOAWAY with the reason */
+    bool violated;   /* the client violated the protocol; a GOAWAY names the violation */
     bool failed;     /* to be closed at once, such as without memory */
     bool lingering;  /* the sending side is shut down; received bytes are discarded */
     bool closed;

@@ -429,7 +429,7 @@ static kelp_http1_event feed_chunk_end(kelp_http1_parser *parser, char c) {
         return KELP_HTTP1_MORE;
     }
     if (c != '\n')
-        return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk is longer than its size says");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk is longer than its size");
     parser->line_cr = false;
     parser->stage = KELP_HTTP1_STAGE_CHUNK_SIZE;
     return KELP_HTTP1_MORE;

@@ -41,7 +41,7 @@ kelp_status *kelp_tls_stream_create(kelp_tls_context *context, kelp_tls_buffers 
                                     kelp_str received, kelp_tls_stream **out) KELP_MUST_USE;
 /* Frees the stream without closing the socket. NULL is ignored. */
 void kelp_tls_stream_destroy(kelp_tls_stream *s);
-/* Continues the handshake. *out_reason says why it failed; static text. */
+/* Continues the handshake. *out_reason is the reason of a failure; static text. */
 kelp_tls_handshake kelp_tls_stream_handshake(kelp_tls_stream *s, const char **out_reason);
 /* Reads like readv: returns 0 at the end, and -1 with errno EAGAIN if nothing has arrived. */
 ssize_t kelp_tls_stream_read(kelp_tls_stream *s, const struct iovec *iov, size_t count);

@@ -3,7 +3,7 @@
  * How a method of one of TensorRT's C++ objects is found from C. An object is a pointer to its
  * table of methods, then (at a known offset) a pointer to the part that implements it, whose table
  * holds the methods in an order that depends on the library's version. One trt_methods a version
- * says which slot is which method; tables/calls.h has a typed function for each.
+ * lists the slot of each method; tables/calls.h has a typed function for each.
  *
  * The layout is that of the Itanium C++ ABI, on x86-64 and arm64 Linux alike. All that is passed by
  * value is plain C data, which C and C++ pass alike.
@@ -66,7 +66,7 @@ size_t trt_methods_count(void);
 const trt_methods *trt_methods_at(size_t index);
 /* By name ("rtx-1.7"); NULL for one that is not known. */
 const trt_methods *trt_methods_named(const char *name);
-/* By what getInferLibVersion answers (10701, 110400); NULL when that version is not known. */
+/* `version`: result of getInferLibVersion (10701, 110400). Returns NULL if it is not known. */
 const trt_methods *trt_methods_for(int32_t version);
 /* The flavor, major, minor and patch of such a number: RTX counts from 1, enterprise from 8. */
 void trt_split_version(int32_t version, trt_flavor *out_flavor, int *out_major, int *out_minor,

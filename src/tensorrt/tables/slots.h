@@ -97,7 +97,7 @@ enum {
     TRT_SLOT_PARSER_REFITTER_DESTROY_DELETING = 6,
 };
 
-/* What getInterfaceInfo answers: name, major and minor version. */
+/* Result of getInterfaceInfo: name, major and minor version. */
 #define TRT_INTERFACE_LOGGER "ILogger", 1, 0
 #define TRT_INTERFACE_ERROR_RECORDER "IErrorRecorder", 1, 0
 #define TRT_INTERFACE_PROGRESS_MONITOR "IProgressMonitor", 1, 0

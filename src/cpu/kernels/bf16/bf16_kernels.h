@@ -72,7 +72,7 @@ typedef struct kelp_bf16_kernels {
 
 /* Returns the table of the instruction set in use. Thread-safe. */
 const kelp_bf16_kernels *kelp_bf16_kernels_get(void);
-/* Returns the table of number `index`, in the order of ranks, whatever kelp_cpu_isa_limit says, or
+/* Returns the table of number `index`, in the order of ranks, regardless of kelp_cpu_isa_limit, or
  * NULL if this CPU has no such table. Thread-safe. */
 const kelp_bf16_kernels *kelp_bf16_kernels_at(int index);
 

@@ -2,7 +2,7 @@
 /*
  * 8-bit micro-kernels: blocks of GEMMs with sums of 32 bits, and conversions between floats and
  * integers. Results are the same bits for every instruction set. Operands have any address unless
- * their type says otherwise; nothing is read or written outside them.
+ * their type states otherwise; nothing is read or written outside them.
  */
 #ifndef KELP_CPU_KERNELS_INT8_INT8_KERNELS_H_
 #define KELP_CPU_KERNELS_INT8_INT8_KERNELS_H_
@@ -95,7 +95,7 @@ typedef struct kelp_int8_kernels {
 
 /* Returns the table of the instruction set in use. Thread-safe. */
 const kelp_int8_kernels *kelp_int8_kernels_get(void);
-/* Returns the table of number `index`, in the order of ranks, whatever kelp_cpu_isa_limit says, or
+/* Returns the table of number `index`, in the order of ranks, regardless of kelp_cpu_isa_limit, or
  * NULL if this CPU has no such table. Thread-safe. */
 const kelp_int8_kernels *kelp_int8_kernels_at(int index);
 
