@@ -112,6 +112,8 @@ static void elementwise(void **state) {
              "'x' must be of type bool, found float32");
     rejected(kelp_network_add_cast(b.network, x, (kelp_dtype)999, &layer),
              "(Cast): invalid element type 999");
+    rejected(kelp_network_add_cast(b.network, x, KELP_DTYPE_INVALID, &layer),
+             "(Cast): invalid element type 0");
 }
 
 static void scales_of_dynamic_axes(void **state) {
@@ -465,6 +467,9 @@ static void fills(void **state) {
     options.delta = x;
     rejected(kelp_network_add_fill(b.network, dims(2, 3, 3), KELP_FILL_LINSPACE, &options, &layer),
              "delta has 3 values, but the fill has 2 dimensions");
+    options.delta = input(&b, "nothing", KELP_F32, dims(1, 0));
+    rejected(kelp_network_add_fill(b.network, dims(2, 3, 3), KELP_FILL_LINSPACE, &options, &layer),
+             "delta has 0 values, but the fill has 2 dimensions");
     rejected(
         kelp_network_add_fill(b.network, dims(1, 3), KELP_FILL_RANDOM_UNIFORM, &options, &layer),
         "random fills need alpha and beta as numbers, not as tensors");

@@ -355,7 +355,7 @@ class BuilderTests(unittest.TestCase):
         network.mark_output(last, "y")
         model = onnx.load_from_string(network.to_onnx())
         onnx.checker.check_model(model, full_check=True)
-        self.assertEqual(model.producer_name, "kelp")
+        self.assertEqual((model.producer_name, model.ir_version), ("kelp", 12))
         nodes = list(nodes_of(model.graph))
         self.assertEqual(len({node.name for node in nodes}), len(nodes))
         self.assertEqual([node.op_type for node in nodes].count("Tanh"), 2)
