@@ -48,7 +48,7 @@ static kelp_status *set_version(kelp_node *node, void *userp) {
 
 static kelp_status *set_import(kelp_graph *graph, int64_t version) {
     kelp_opset_import *imports =
-        KELP_ARENA_ARRAY(&graph->arena, graph->import_count + 1, kelp_opset_import);
+        KELP_ARENA_ARRAY(&graph->arena, graph->import_count, kelp_opset_import);
     if (imports == NULL)
         return kelp_status_oom();
     memcpy(imports, graph->imports, graph->import_count * sizeof *imports);

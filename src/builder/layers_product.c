@@ -111,8 +111,8 @@ kelp_status *kelp_network_add_einsum(kelp_network *network, kelp_net_tensor *con
     if (params.equation == NULL)
         return kelp_status_oom();
     if (count == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "einsum '%s': at least one tensor is expected",
-                          equation);
+        return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT,
+                                  "einsum '%s': at least one tensor is expected", equation);
     return kelp_network_append(network, KELP_LAYER_EINSUM, inputs, count, count, &params, NULL,
                                out);
 }
@@ -307,7 +307,7 @@ kelp_status *kelp_network_add_moe(kelp_network *network, kelp_net_tensor *hidden
     kelp_layer_params params = {
         .moe = {options.activation, options.swish, options.alpha, options.beta}};
     if (up == NULL || down == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a mixture of experts needs 'up' and 'down' weights");
+        return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT,
+                                  "a mixture of experts needs 'up' and 'down' weights");
     return kelp_network_append(network, KELP_LAYER_MOE, inputs, 9, 3, &params, NULL, out);
 }

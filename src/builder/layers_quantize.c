@@ -111,8 +111,9 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
         return kelp_emit_fail(e, "the data type must be float4e2m1 or float8e4m3fn, found %s",
                               kelp_dtype_name(p->dynamic_quantize.to));
     for (int32_t i = axis; i < x->rank; i++)
-        if (x->shape[i] < 0)
-            return kelp_emit_fail(e, "axis %d must be fixed", i);
+        if (x->shape[i] < 1) /* a dimension of 0 would be copied by Reshape */
+            return kelp_emit_fail(e, "axis %d must be fixed and not empty, found %lld", i,
+                                  (long long)x->shape[i]);
     if (x->rank < 1 || x->rank >= KELP_MAX_RANK || block < 1 || x->shape[axis] % block != 0)
         return kelp_emit_fail(e, "%lld elements of axis %d cannot be split into blocks of %lld",
                               x->rank > axis ? (long long)x->shape[axis] : -1, axis,
@@ -182,7 +183,6 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *inputs[5] = {e->inputs[0], e->inputs[1], e->inputs[2], e->inputs[3], e->inputs[4]};
     kelp_value *y = NULL, *shape = NULL, *zero = NULL, *count = NULL;
-    int64_t one = 1;
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_check_rank(e, 0, 3, 3));
     KELP_TRY(kelp_emit_check_rank(e, 1, 3, 3));
@@ -195,11 +195,7 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
                               (long long)p->nms.topk);
     if (p->nms.topk > 0)
         KELP_TRY(keep_candidates(e, p->nms.topk, &inputs[1], &inputs[4]));
-    KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
     KELP_TRY(kelp_emit_cast(e, inputs[2], KELP_I64, &inputs[2]));
-    for (int i = 2; i < 5; i++)
-        if (inputs[i] != NULL)
-            KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), inputs[i], shape, &inputs[i]));
     KELP_TRY(kelp_emit_node(e, KELP_OP(NonMaxSuppression), inputs, 5, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "center_point_box", p->nms.centers));
     KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), y, &shape));

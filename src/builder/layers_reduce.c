@@ -189,24 +189,18 @@ kelp_status *kelp_network_add_cumulative(kelp_network *network, kelp_net_tensor 
 }
 
 /* ---- normalization ---- */
-/* Returns true if the mask selects all of the last axes, so that ONNX's LayerNormalization and its
- * kernel apply. */
-static bool is_layer_norm(const kelp_emit *e, uint32_t mask, int64_t *out_axis) {
-    int32_t rank = e->inputs[0]->rank, first = 0;
-    if (rank < 1 || mask >> rank != 0)
-        return false;
-    while (first < rank && (mask >> first & 1u) == 0)
-        first++;
-    *out_axis = first;
-    uint32_t trailing = (uint32_t)(((uint64_t)1 << rank) - ((uint64_t)1 << first));
-    if (mask != trailing)
+/* Returns true if `axes` are all of the last axes, so that ONNX's LayerNormalization and its kernel
+ * apply. */
+static bool is_layer_norm(const kelp_emit *e, const int64_t *axes, size_t count) {
+    const kelp_value *x = e->inputs[0];
+    if (x->rank < 0 || axes[0] + (int64_t)count != x->rank)
         return false;
     /* scale and bias must be 1 along axes that are not normalized */
     for (size_t k = 1; k < 3; k++)
-        for (int32_t i = 0; i < rank; i++) {
+        for (int32_t i = 0; i < x->rank; i++) {
             const kelp_value *value = e->inputs[k];
-            if (value->rank != rank ||
-                value->shape[i] != (i < first ? 1 : e->inputs[0]->shape[i]) || value->shape[i] < 0)
+            if (value->rank < 0 || value->shape[i] < 0 ||
+                value->shape[i] != (i < axes[0] ? 1 : x->shape[i]))
                 return false;
         }
     return true;
@@ -248,9 +242,12 @@ static kelp_status *group_norm(kelp_emit *e, kelp_value **out) {
     int64_t groups = e->layer->params.normalization.groups, grouped_shape[3] = {0, groups, -1},
             axis = 2;
     kelp_value *shape = NULL, *grouped = NULL, *axes = NULL, *y = NULL, *column = NULL;
-    if (x->rank < 3 || x->shape[1] < 0 || x->shape[1] % groups != 0)
+    KELP_TRY(kelp_emit_check_rank(e, 0, 3, KELP_MAX_RANK));
+    if (x->rank < 0 || x->shape[1] < 0)
+        return kelp_emit_fail(e, "the input's channels must be fixed");
+    if (x->shape[1] % groups != 0)
         return kelp_emit_fail(e, "%lld channels cannot be split into %lld groups",
-                              x->rank < 2 ? -1 : (long long)x->shape[1], (long long)groups);
+                              (long long)x->shape[1], (long long)groups);
     KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &shape));
     KELP_TRY(kelp_emit_i64s(e, grouped_shape, 3, &grouped));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), e->inputs[0], grouped, &y));
@@ -276,7 +273,7 @@ static kelp_status *group_norm(kelp_emit *e, kelp_value **out) {
 
 kelp_status *kelp_emit_NORMALIZATION(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
-    int64_t axes[32], axis = 0;
+    int64_t axes[32];
     size_t count = 0;
     kelp_value *list = NULL, *y = NULL;
     KELP_TRY(kelp_emit_check_float(e, 0));
@@ -290,8 +287,8 @@ kelp_status *kelp_emit_NORMALIZATION(kelp_emit *e) {
     }
     KELP_TRY(kelp_emit_check_broadcast(e, 0, 1));
     KELP_TRY(kelp_emit_check_broadcast(e, 0, 2));
-    if (is_layer_norm(e, p->normalization.axes, &axis)) {
-        KELP_TRY(layer_norm(e, axis, &y));
+    if (is_layer_norm(e, axes, count)) {
+        KELP_TRY(layer_norm(e, axes[0], &y));
     } else {
         KELP_TRY(kelp_emit_i64s(e, axes, count, &list));
         KELP_TRY(standardize(e, e->inputs[0], list, &y));

@@ -86,10 +86,10 @@ kelp_status *kelp_emit_ITERATOR(kelp_emit *e) {
     kelp_value *y = NULL;
     KELP_TRY(kelp_emit_check_axis(e, 0, axis));
     KELP_TRY(value_like(e, e->inputs[0], &y));
-    for (int32_t i = axis; y->rank > 0 && i + 1 < y->rank; i++)
-        y->shape[i] = y->shape[i + 1];
     if (y->rank > 0)
         y->rank--;
+    for (int32_t i = axis; i < y->rank; i++)
+        y->shape[i] = y->shape[i + 1];
     kelp_emit_result(e, y);
     return NULL;
 }

@@ -84,7 +84,8 @@ kelp_status *kelp_network_add_concatenation(kelp_network *network, kelp_net_tens
                                             size_t count, int32_t axis, kelp_layer **out) {
     kelp_layer_params params = {.axis = axis};
     if (count == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a concatenation needs at least one tensor");
+        return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT,
+                                  "a concatenation needs at least one tensor");
     return kelp_network_append(network, KELP_LAYER_CONCATENATION, inputs, count, count, &params,
                                NULL, out);
 }
@@ -340,8 +341,6 @@ static kelp_status *gather_batched(kelp_emit *e, int32_t axis, int32_t batch, ke
     /* the result is [batch, other axes of the indices, axes axes_between, axes after] */
     int32_t index_axes = indices_rank - batch, axes_between = axis - batch, next = 0,
             out_rank = rank - 1 + index_axes;
-    if (out_rank > KELP_MAX_RANK)
-        return kelp_emit_fail(e, "the output would have %d dimensions", out_rank);
     for (int32_t i = 0; i < batch; i++)
         perm[next++] = i;
     for (int32_t i = 0; i < axes_between; i++)
@@ -351,6 +350,16 @@ static kelp_status *gather_batched(kelp_emit *e, int32_t axis, int32_t batch, ke
     for (int32_t i = next; i < out_rank; i++)
         perm[i] = i;
     return permute(e, perm, out_rank, out);
+}
+
+/* Checks the rank of the output, as far as it is known. */
+static kelp_status *check_gathered(const kelp_emit *e, int32_t batch) {
+    int32_t data = e->inputs[0]->rank, indices = e->inputs[1]->rank;
+    int32_t rank = data + indices - 1 - batch;
+    if (data < 0 || indices < 0 || rank <= KELP_MAX_RANK)
+        return NULL;
+    return kelp_emit_fail(e, "the output would have %d dimensions: at most %d are supported", rank,
+                          KELP_MAX_RANK);
 }
 
 kelp_status *kelp_emit_GATHER(kelp_emit *e) {
@@ -365,6 +374,7 @@ kelp_status *kelp_emit_GATHER(kelp_emit *e) {
     kelp_value *inputs[2] = {e->inputs[0], indices};
     switch (p->gather.mode) {
     case KELP_GATHER_DEFAULT:
+        KELP_TRY(check_gathered(e, p->gather.batch_dims));
         if (p->gather.batch_dims > 0) {
             KELP_TRY(gather_batched(e, p->gather.axis, p->gather.batch_dims, &y));
             break;
@@ -537,6 +547,10 @@ static kelp_status *linspace(kelp_emit *e, kelp_value *shape, int32_t rank, kelp
     if (e->inputs[2] == NULL && rank != 1)
         return kelp_emit_fail(
             e, "a fill of %d dimensions needs a delta tensor with one value per dimension", rank);
+    if (e->inputs[2] != NULL && e->inputs[2]->rank == 1 && e->inputs[2]->shape[0] >= 0 &&
+        e->inputs[2]->shape[0] != rank)
+        return kelp_emit_fail(e, "delta has %lld values, but the fill has %d dimensions",
+                              (long long)e->inputs[2]->shape[0], rank);
     for (int32_t i = 0; i < rank; i++) {
         if (e->inputs[2] == NULL)
             KELP_TRY(kelp_emit_scalar(e, options->dtype, options->beta, &step));

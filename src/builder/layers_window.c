@@ -338,7 +338,9 @@ kelp_status *kelp_emit_GRID_SAMPLE(kelp_emit *e) {
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_check_rank(e, 0, 4, 4));
     KELP_TRY(kelp_emit_check_rank(e, 1, 4, 4));
-    if (outside == NULL || (unsigned)p->grid_sample.mode > 2)
+    if ((unsigned)p->grid_sample.mode > KELP_INTERPOLATION_CUBIC)
+        return kelp_emit_fail(e, "invalid interpolation %d", (int)p->grid_sample.mode);
+    if (outside == NULL)
         return kelp_emit_fail(e, "outside must be FILL, CLAMP or REFLECT, found %d",
                               (int)p->grid_sample.outside);
     KELP_TRY(kelp_emit_node(e, KELP_OP(GridSample), e->inputs, 2, &y, &node));

@@ -157,7 +157,7 @@ static kelp_status *new_block(lowering *l, const scope *parent, const char *name
                               size_t outputs, kelp_block **out) {
     KELP_TRY(kelp_block_new(l->graph, parent->block, name, out));
     (*out)->inputs = KELP_ARENA_ARRAY(&l->graph->arena, inputs + 1, kelp_value *);
-    (*out)->outputs = KELP_ARENA_ARRAY(&l->graph->arena, outputs + 1, kelp_value *);
+    (*out)->outputs = KELP_ARENA_ARRAY(&l->graph->arena, outputs, kelp_value *);
     return (*out)->inputs != NULL && (*out)->outputs != NULL ? NULL : kelp_status_oom();
 }
 
@@ -226,8 +226,7 @@ static kelp_status *emit_condition(lowering *l, const scope *s, const scope *out
     kelp_emit e = {.block = s->block, .layer = layer};
     if (loop->condition == NULL)
         return kelp_emit_scalar(&e, KELP_BOOL, 1, out);
-    KELP_TRY(open_scope(l, outer, loop->region.loop != NULL ? s->region : NULL, s->block, &shadow));
-    shadow.region = (kelp_region *)(uintptr_t)&loop->region;
+    KELP_TRY(open_scope(l, outer, (kelp_region *)(uintptr_t)&loop->region, s->block, &shadow));
     for (size_t i = 0; i < parts->recurrence_count; i++)
         shadow.values[parts->recurrences[i]->outputs[0]->id] = recurrences[i];
     KELP_TRY(bind_iterators(l, &shadow, loop, iteration));
@@ -247,7 +246,6 @@ static kelp_status *add_assertions(lowering *l, const scope *s, kelp_value **ino
         KELP_TRY(emit_tensor(l, s, layer->inputs[0], &pair[1]));
         KELP_TRY(kelp_emit_node(&e, KELP_OP_KELP(Assert), pair, 2, inout, &node));
         KELP_TRY(kelp_node_set_string(node, "message", layer->params.message));
-        set_type(*inout, pair[0]);
     }
     return NULL;
 }
@@ -526,7 +524,6 @@ static kelp_status *lower(lowering *l) {
     KELP_TRY(bind_inputs(l, &main));
     KELP_TRY(emit_region(l, &main));
     KELP_TRY(bind_outputs(l, &main));
-    graph->info.node_count = graph->main->node_count;
     kelp_block_count_uses(graph->main);
     KELP_TRY(kelp_block_sort(graph->main));
     return kelp_block_infer(graph->main);

@@ -31,7 +31,7 @@ kelp_status *kelp_network_reserve(kelp_network *network, void *inout_items, size
     if (larger == NULL)
         return kelp_status_oom();
     memcpy(&items, inout_items, sizeof items);
-    if (count > 0)
+    if (items != NULL)
         memcpy(larger, items, count * sizeof *larger);
     memcpy(inout_items, &larger, sizeof larger);
     *inout_capacity = grown;
@@ -296,7 +296,7 @@ kelp_status *kelp_network_append(kelp_network *network, kelp_layer_type type,
         block->node_count = nodes;
         block->value_count = values;
         network->tensor_count = tensors;
-        return status;
+        return kelp_in_domain(status, KELP_DOMAIN_NETWORK);
     }
     kelp_network_place(layer);
     KELP_ASSERT(network->layer_count < network->layer_capacity);

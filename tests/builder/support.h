@@ -44,6 +44,13 @@ static inline void bench_open(bench *b) {
     check_ok(kelp_builder_create_config(b->builder, &b->config));
 }
 
+static inline kelp_net_tensor *input(bench *b, const char *name, kelp_dtype dtype,
+                                     kelp_shape shape) {
+    kelp_net_tensor *tensor = NULL;
+    check_ok(kelp_network_add_input(b->network, name, dtype, shape, &tensor));
+    return tensor;
+}
+
 static inline void bench_close(bench *b) {
     kelp_context_destroy(b->context);
     kelp_engine_release(b->engine);

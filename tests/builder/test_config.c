@@ -5,6 +5,8 @@
 #include "builder/support.h"
 #include "support/failing_allocator.h"
 
+#include <kelp/engine_provider.h>
+
 #include <stdio.h>
 
 #define WIDE 64
@@ -63,6 +65,26 @@ static void options_that_the_cpu_lacks_fail(void **state) {
     assert_int_equal(size_bytes, 0);
     expect_failure(kelp_builder_config_set_optimization_level(b.config, 6), KELP_INVALID_ARGUMENT,
                    "expected 0 to 5, found 6");
+    bench_close(&b);
+}
+
+static void options_are_stored(void **state) {
+    bench b;
+    (void)state;
+    bench_open(&b);
+    assert_int_equal(kelp_builder_config_flags(b.config), 0);
+    assert_int_equal(kelp_builder_config_optimization_level(b.config), 3);
+    assert_int_equal(kelp_builder_config_memory_limit(b.config, KELP_POOL_WORKSPACE), 0);
+    check_ok(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT));
+    check_ok(kelp_builder_config_set_optimization_level(b.config, 0));
+    check_ok(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_WORKSPACE, 5000));
+    assert_int_equal(kelp_builder_config_flags(b.config), KELP_BUILD_REFIT);
+    assert_int_equal(kelp_builder_config_optimization_level(b.config), 0);
+    assert_int_equal(kelp_builder_config_memory_limit(b.config, KELP_POOL_WORKSPACE), 5000);
+    expect_failure(kelp_builder_config_set_optimization_level(b.config, -1), KELP_INVALID_ARGUMENT,
+                   "expected 0 to 5, found -1");
+    expect_failure(kelp_builder_config_add_compute_capability(b.config, 86), KELP_INVALID_ARGUMENT,
+                   "provider 'cpu' has no devices");
     bench_close(&b);
 }
 
@@ -374,6 +396,7 @@ static void objects_can_be_released_in_any_order(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_the_cpu_lacks_fail),
+        cmocka_unit_test(options_are_stored),
         cmocka_unit_test(configuration_of_another_provider_fails),
         cmocka_unit_test(low_levels_defer_packing_to_the_load),
         cmocka_unit_test(values_outside_the_profile_fail),

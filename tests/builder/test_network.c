@@ -2,12 +2,7 @@
 /* Networks built through the public interface: shapes and errors when a layer is added, loops and
  * conditionals, inference results. */
 #include "builder/support.h"
-
-static kelp_net_tensor *input(bench *b, const char *name, kelp_dtype dtype, kelp_shape shape) {
-    kelp_net_tensor *tensor = NULL;
-    check_ok(kelp_network_add_input(b->network, name, dtype, shape, &tensor));
-    return tensor;
-}
+#include "support/failing_allocator.h"
 
 static kelp_net_tensor *constant_i32(bench *b, const int32_t *value) {
     kelp_layer *layer = NULL;
@@ -156,6 +151,94 @@ static void tensors_of_another_network_fail(void **state) {
                    "does not belong to network");
     bench_close(&a);
     bench_close(&b);
+}
+
+static void outputs_can_be_marked_again(void **state) {
+    bench b;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(1, 4));
+    check_ok(kelp_network_mark_output(b.network, x));
+    check_ok(kelp_network_mark_output(b.network, x));
+    assert_int_equal(kelp_network_output_count(b.network), 1);
+    check_ok(kelp_network_unmark_output(b.network, x));
+    assert_int_equal(kelp_network_output_count(b.network), 0);
+    expect_failure(kelp_network_unmark_output(b.network, x), KELP_NOT_FOUND,
+                   "tensor 'x' is not an output of network 'network'");
+    check_ok(kelp_network_mark_output(b.network, x));
+    assert_int_equal(kelp_network_output_count(b.network), 1);
+    assert_ptr_equal(kelp_network_output(b.network, 0), x);
+    kelp_network_release(kelp_network_retain(b.network));
+    bench_close(&b);
+}
+
+/* Adds loops and conditionals to a network of another allocator, and writes them. `fill` shifts
+ * where blocks of memory end. */
+static kelp_status *add_regions(kelp_builder *builder, size_t fill, kelp_network **out,
+                                kelp_blob **out_model) {
+    static const int32_t three = 3;
+    char name[1024];
+    kelp_net_tensor *x = NULL, *condition = NULL;
+    kelp_layer *count = NULL, *value = NULL, *last = NULL;
+    memset(name, 'x', sizeof name);
+    name[fill] = '\0';
+    KELP_TRY(kelp_builder_create_network(builder, out));
+    KELP_TRY(kelp_network_add_input(*out, name, KELP_F32, dims(1, 3), &x));
+    KELP_TRY(kelp_network_add_input(*out, "condition", KELP_BOOL, dims(0), &condition));
+    KELP_TRY(kelp_network_add_constant(*out, dims(0), (kelp_weights){KELP_I32, &three, 1, NULL},
+                                       &count));
+    for (int i = 0; i < 12; i++) {
+        kelp_loop *loop = NULL;
+        kelp_conditional *conditional = NULL;
+        KELP_TRY(kelp_network_add_loop(*out, &loop));
+        assert_non_null(loop);
+        KELP_TRY(kelp_loop_set_trip_count(loop, out_of(count)));
+        KELP_TRY(kelp_loop_add_recurrence(loop, x, &value));
+        KELP_TRY(kelp_network_add_activation(*out, out_of(value), KELP_ACTIVATION_SCALED_TANH, 2, 3,
+                                             &last));
+        KELP_TRY(kelp_recurrence_set_next(value, out_of(last)));
+        KELP_TRY(kelp_loop_add_output(loop, out_of(value), KELP_LOOP_LAST_VALUE, 0, &last));
+        KELP_TRY(kelp_network_add_conditional(*out, condition, &conditional));
+        assert_non_null(conditional);
+        KELP_TRY(kelp_conditional_add_output(conditional, x, out_of(last), &last));
+        x = out_of(last);
+    }
+    KELP_TRY(kelp_network_mark_output(*out, x));
+    return kelp_network_to_onnx(*out, out_model);
+}
+
+static void failed_allocations_are_reported(void **state) {
+    (void)state;
+    for (size_t fill = 1; fill < 1000; fill += 250)
+        for (uint64_t n = 1;; n++) {
+            test_failing memory;
+            kelp_runtime *runtime = NULL;
+            kelp_builder *builder = NULL;
+            kelp_network *network = NULL;
+            kelp_blob *model = NULL;
+            test_failing_init(&memory, n);
+            kelp_runtime_options options = {.struct_size = sizeof options,
+                                            .allocator = test_failing_allocator(&memory),
+                                            .threads = 1};
+            kelp_status *status = kelp_runtime_create(&options, &runtime);
+            if (status == NULL)
+                status = kelp_builder_create(runtime, "cpu", &builder);
+            if (status == NULL)
+                status = add_regions(builder, fill, &network, &model);
+            kelp_blob_release(model);
+            kelp_network_release(network);
+            kelp_builder_release(builder);
+            kelp_runtime_release(runtime);
+            test_failing_check(&memory);
+            bool failed = memory.failed;
+            test_failing_deinit(&memory);
+            if (!failed) {
+                check_ok(status);
+                break;
+            }
+            assert_int_equal(kelp_status_code(status), KELP_RESOURCE_EXHAUSTED);
+            kelp_status_free(status);
+        }
 }
 
 /* Sum of the slices, with a trip count; the second output has the values of all iterations. */
@@ -337,6 +420,8 @@ int main(void) {
         cmocka_unit_test(impossible_shapes_fail),
         cmocka_unit_test(layers_can_be_added_without_out),
         cmocka_unit_test(tensors_of_another_network_fail),
+        cmocka_unit_test(outputs_can_be_marked_again),
+        cmocka_unit_test(failed_allocations_are_reported),
         cmocka_unit_test(loop_with_a_trip_count_runs),
         cmocka_unit_test(loop_runs_while_its_condition_is_true),
         cmocka_unit_test(conditional_runs_one_branch),

@@ -472,6 +472,53 @@ static void registered_providers_build_and_load(void **state) {
     kelp_runtime_release(runtime);
 }
 
+/* A provider that needs profiles gets no network with dynamic dimensions without one. */
+static void profiles_may_be_required(void **state) {
+    kelp_engine_provider provider = nothing();
+    kelp_builder_config *config = NULL;
+    kelp_builder *builder = NULL;
+    kelp_network *network = NULL;
+    kelp_net_tensor *x = NULL, *y = NULL;
+    kelp_layer *layer = NULL;
+    kelp_runtime *runtime = NULL;
+    kelp_blob *plan = NULL;
+    size_t size_bytes = 0;
+    (void)state;
+    kelp_network *parsed = NULL;
+    kelp_blob *model = NULL;
+    provider.needs_profiles = true;
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_engine_provider_register(runtime, &provider));
+    check_ok(kelp_builder_create(runtime, "nothing", &builder));
+    check_ok(kelp_builder_create_network(builder, &network));
+    check_ok(kelp_network_add_input(network, "x", KELP_F32, dims(1, 3), &x));
+    check_ok(kelp_network_add_input(network, "y", KELP_F32, dims(2, 3, -1), &y));
+    check_ok(kelp_network_add_identity(network, y, &layer));
+    check_ok(kelp_network_mark_output(network, out_of(layer)));
+    check_ok(kelp_builder_create_config(builder, &config));
+    expect_failure(kelp_builder_build(builder, network, config, &plan), KELP_FAILED_PRECONDITION,
+                   "input 'y' has dynamic dimensions: provider 'nothing' needs an optimization "
+                   "profile for it");
+    check_ok(kelp_network_set_name(network, "mine"));
+    check_ok(kelp_network_to_onnx(network, &model));
+    check_ok(kelp_builder_parse_bytes(builder, kelp_blob_data(model), kelp_blob_size(model), NULL,
+                                      free_plan, model, &parsed));
+    expect_failure(kelp_builder_build(builder, parsed, config, &plan), KELP_FAILED_PRECONDITION,
+                   "input 'y' has dynamic dimensions");
+    assert_string_equal(kelp_network_name(parsed), "mine");
+    kelp_network_release(parsed);
+    check_ok(kelp_builder_config_set_timing_cache(config, "earlier", 7));
+    assert_memory_equal(kelp_builder_config_timing_cache(config, &size_bytes), "earlier", 7);
+    assert_int_equal(size_bytes, 7);
+    check_ok(kelp_builder_config_set_timing_cache(config, NULL, 0));
+    assert_null(kelp_builder_config_timing_cache(config, &size_bytes));
+    assert_int_equal(size_bytes, 0);
+    kelp_builder_config_release(config);
+    kelp_network_release(network);
+    kelp_builder_release(builder);
+    kelp_runtime_release(runtime);
+}
+
 static void cpu_has_no_device(void **state) {
     (void)state;
     bench b;
@@ -501,6 +548,7 @@ int main(void) {
         cmocka_unit_test(functions_beyond_a_shorter_table_fail),
         cmocka_unit_test(malformed_tables_are_rejected),
         cmocka_unit_test(registered_providers_build_and_load),
+        cmocka_unit_test(profiles_may_be_required),
         cmocka_unit_test(cpu_has_no_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

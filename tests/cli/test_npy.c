@@ -140,6 +140,65 @@ static void strings(void **state) {
     kelp_array_deinit(&array);
 }
 
+/* Single bytes have no order; '=' is the order of the machine, and 'a' an old name of 'S'. */
+static void orders_of_bytes(void **state) {
+    (void)state;
+    kelp_array array;
+    read_ok(1, "{'descr': '>i1', 'fortran_order': False, 'shape': (2L,)}\0\0", "\xfe\x01", 2,
+            &array);
+    assert_int_equal(array.tensor.dtype, KELP_I8);
+    assert_int_equal(((const int8_t *)array.data)[0], -2);
+    kelp_array_deinit(&array);
+    read_ok(1, "{'descr': '=i2', 'fortran_order': False, 'shape': (1,)}", "\x02\x01", 2, &array);
+    assert_int_equal(*(const int16_t *)array.data, 0x102);
+    kelp_array_deinit(&array);
+    read_ok(1, "{'descr': '>S2', 'fortran_order': True, 'shape': (2, 2)}", "a\0bbc\0dd", 8, &array);
+    assert_text(&array, 0, "a");
+    assert_text(&array, 1, "c");
+    assert_text(&array, 2, "bb");
+    assert_text(&array, 3, "dd");
+    kelp_array_deinit(&array);
+    read_ok(1, "{'descr': 'a2', 'fortran_order': False, 'shape': ()}", "xy", 2, &array);
+    assert_text(&array, 0, "xy");
+    kelp_array_deinit(&array);
+}
+
+/* Text that is not valid UTF-8 is written as bytes. */
+static void only_valid_utf8_is_written_as_unicode(void **state) {
+    static const struct {
+        const char *text, *descr;
+    } rows[] = {
+        {"\xf4\x8f\xbf\xbf", "<U1"}, /* U+10FFFF */
+        {"\xed\x9f\xbfz", "<U2"},    /* U+D7FF */
+        {"\xee\x80\x80", "<U1"},     /* U+E000 */
+        {"\xf4\x90\x80\x80", "|S4"}, /* U+110000 */
+        {"\xed\xa0\x80", "|S3"},     /* a surrogate */
+        {"\xed\xbf\xbf", "|S3"},     /* a surrogate */
+        {"\xc1\xbf", "|S2"},         /* more bytes than needed */
+        {"\xe0\x9f\xbf", "|S3"},     /* more bytes than needed */
+        {"\xc3(", "|S2"},            /* no second byte */
+        {"\xe2\x82", "|S2"},         /* no third byte */
+        {"\x80", "|S1"},             /* no first byte */
+        {"\xf8\x88\x80\x80", "|S4"}, /* no first byte */
+    };
+    (void)state;
+    for (size_t i = 0; i < KELP_COUNT(rows); i++) {
+        kelp_string text = {rows[i].text, strlen(rows[i].text)};
+        kelp_tensor tensor;
+        kelp_array array;
+        kelp_buf file;
+        assert_null(kelp_tensor_init(&tensor, KELP_STRING, 0, NULL, &text));
+        kelp_buf_init(&file, kelp_allocator_system());
+        assert_null(kelp_npy_write("out", &tensor, &file));
+        if (strstr(file.data + 10, rows[i].descr) == NULL)
+            fail_msg("row %zu: expected %s, found %.30s", i, rows[i].descr, file.data + 10);
+        assert_null(kelp_npy_parse("out.npy", file.data, file.length, &array));
+        assert_text(&array, 0, rows[i].text);
+        kelp_array_deinit(&array);
+        kelp_buf_deinit(&file);
+    }
+}
+
 static void what_is_written_reads_back(void **state) {
     (void)state;
     kelp_string words[4] = {
@@ -195,6 +254,20 @@ static void headers_of_written_files_are_aligned(void **state) {
     }
 }
 
+/* A header of more than 255 bytes. */
+static void long_headers_are_written(void **state) {
+    (void)state;
+    kelp_tensor tensor = {.dtype = KELP_F32, .rank = KELP_MAX_RANK};
+    kelp_buf file;
+    for (int32_t i = 1; i < KELP_MAX_RANK; i++)
+        tensor.shape[i] = 100000000000;
+    kelp_buf_init(&file, kelp_allocator_system());
+    assert_null(kelp_npy_write("out", &tensor, &file));
+    assert_int_equal(file.length, 320);
+    assert_int_equal((unsigned char)file.data[8] | (unsigned char)file.data[9] << 8, 310);
+    kelp_buf_deinit(&file);
+}
+
 #define HEAD(descr, shape) "{'descr': " descr ", 'fortran_order': False, 'shape': " shape ", }"
 
 static void malformed_files_are_refused(void **state) {
@@ -207,6 +280,8 @@ static void malformed_files_are_refused(void **state) {
     refuse(HEAD("'<f4'", "(99999999999999999999,)"), 0, KELP_INVALID_ARGUMENT, "'shape'");
     refuse(HEAD("'<f4'", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"), 4, KELP_INVALID_ARGUMENT,
            "16 dimensions");
+    refuse(HEAD("'<f4'", "(2 3)"), 24, KELP_INVALID_ARGUMENT, "expected ',' or ')'");
+    refuse(HEAD("'>U1'", "(1,)"), 4, KELP_UNIMPLEMENTED, "is big-endian (dtype '>U1')");
     refuse(HEAD("'<f4'", "2"), 8, KELP_INVALID_ARGUMENT, "tuple");
     refuse(HEAD("'|O'", "(2,)"), 8, KELP_UNIMPLEMENTED, "pickled");
     refuse(HEAD("'|V2'", "(2,)"), 4, KELP_UNIMPLEMENTED, "bfloat16");
@@ -275,8 +350,11 @@ int main(void) {
         cmocka_unit_test(fortran_order_is_transposed),
         cmocka_unit_test(scalars_and_empty_arrays),
         cmocka_unit_test(strings),
+        cmocka_unit_test(orders_of_bytes),
+        cmocka_unit_test(only_valid_utf8_is_written_as_unicode),
         cmocka_unit_test(what_is_written_reads_back),
         cmocka_unit_test(headers_of_written_files_are_aligned),
+        cmocka_unit_test(long_headers_are_written),
         cmocka_unit_test(malformed_files_are_refused),
         cmocka_unit_test(truncated_at_every_byte),
         cmocka_unit_test(a_string_that_is_no_unicode),

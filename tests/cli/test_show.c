@@ -32,6 +32,9 @@ static void tables(void **state) {
     const int64_t whole[3] = {3, -1, INT64_MIN};
     shown(KELP_I64, 1, (int64_t[]){3}, whole,
           "y  int64 [3]\n [                   3                   -1 -9223372036854775808]\n");
+    const uint64_t large[2] = {UINT64_MAX, 1};
+    shown(KELP_U64, 2, (int64_t[]){1, 2}, large,
+          "y  uint64 [1,2]\n [[18446744073709551615                    1]]\n");
     const uint8_t truth[2] = {1, 0};
     shown(KELP_BOOL, 1, (int64_t[]){2}, truth, "y  bool [2]\n [ true false]\n");
     const kelp_string words[2] = {{"a\"b", 3}, {"", 0}};
@@ -39,6 +42,38 @@ static void tables(void **state) {
     const uint8_t nibbles[1] = {0x7f};
     shown(KELP_I4, 1, (int64_t[]){2}, nibbles, "y  int4 [2]\n [-1  7]\n");
     shown(KELP_U4, 1, (int64_t[]){2}, nibbles, "y  uint4 [2]\n [15  7]\n");
+    shown(KELP_U2, 1, (int64_t[]){4}, nibbles, "y  uint2 [4]\n [3 3 3 1]\n");
+    shown(KELP_I2, 1, (int64_t[]){4}, nibbles, "y  int2 [4]\n [-1 -1 -1  1]\n");
+    shown(KELP_F8E4M3FN, 1, (int64_t[]){1}, nibbles, "y  float8_e4m3fn [1]\n [0x7f]\n");
+    const float pair[2] = {1.5f, -2};
+    shown(KELP_C64, 1, (int64_t[]){1}, pair, "y  complex64 [1]\n [1.5-2j]\n");
+}
+
+static void lists(void **state) {
+    (void)state;
+    float numbers[2] = {1, 2};
+    kelp_tensor items[2], list = {.dtype = KELP_LIST, .rank = 1, .shape = {2}, .data = items};
+    for (int i = 0; i < 2; i++)
+        assert_null(kelp_tensor_init(&items[i], KELP_F32, 1, (int64_t[]){1}, &numbers[i]));
+    static const char *const expected[] = {
+        "m  sequence of 2\nm[0]  float32 [1]\n [1]\nm[1]  float32 [1]\n [2]\n",
+        "m  optional\nm[0]  float32 [1]\n [1]\nm[1]  float32 [1]\n [2]\n",
+        "m  map\nm.keys  float32 [1]\n [1]\nm.values  float32 [1]\n [2]\n"};
+    for (int32_t rank = 1; rank <= 3; rank++) {
+        kelp_buf text;
+        kelp_buf_init(&text, kelp_allocator_system());
+        list.rank = rank;
+        kelp_show_tensor("m", &list, &text);
+        assert_string_equal(kelp_buf_cstr(&text), expected[rank - 1]);
+        kelp_buf_deinit(&text);
+    }
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    list.rank = 1;
+    list.shape[0] = 0;
+    kelp_show_tensor("m", &list, &text);
+    assert_string_equal(kelp_buf_cstr(&text), "m  sequence of 0, empty\n");
+    kelp_buf_deinit(&text);
 }
 
 static void long_tensors_show_their_ends(void **state) {
@@ -92,9 +127,8 @@ static void json(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables),
-        cmocka_unit_test(rows_are_lines),
-        cmocka_unit_test(long_tensors_show_their_ends),
+        cmocka_unit_test(tables),         cmocka_unit_test(lists),
+        cmocka_unit_test(rows_are_lines), cmocka_unit_test(long_tensors_show_their_ends),
         cmocka_unit_test(json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,8 @@
 import glob
 import json
 import os
+import pathlib
+import re
 import tempfile
 import unittest
 
@@ -116,6 +118,10 @@ class Run(unittest.TestCase):
         self.refuse(2, "did you mean '--input'", "run", DIGITS, "--inputs", "image=1")
         self.refuse(2, "missing argument", "run")
         self.refuse(2, "did you mean 'serve'", "server")
+        self.refuse(2, "did you mean 'serve'", "SERVE")
+        self.refuse(2, "unknown option '--" + "x" * 300, "run", "--" + "x" * 300)
+        self.refuse(2, "option '--random': expected true or false, found 'maybe'", "run", DIGITS, "--random=maybe")
+        self.refuse(2, "unexpected argument 'another'", "run", DIGITS, "another")
         self.refuse(2, "did you mean '--model-repository'", "serve", "--model-repo", "x")
         self.refuse(2, "expected none|explicit|poll", "serve", "--model-control-mode", "all")
         self.refuse(2, "needs a value", "serve", "--http-port")
@@ -201,6 +207,100 @@ class Inspect(unittest.TestCase):
                         self.assertIn(word, ended.stderr)
 
 
+class ServeOptions(unittest.TestCase):
+    """Command lines that end the server before it listens."""
+
+    def rejected(self, code, message, *words):
+        with self.subTest(words=words):
+            ended = kelp("serve", "--model-repository", os.path.join(ROOT, "examples", "models"), "--http-port", "0", *words)
+            self.assertEqual(ended.returncode, code, ended.stderr)
+            self.assertIn(message, ended.stderr)
+
+    def test_files_and_sockets(self):
+        for words, message in (("--tls-cert x", "option '--tls-cert' requires '--tls-key'"), ("--tls-key x", "option '--tls-key' requires '--tls-cert'"),
+                               ("--tls-ca x", "option '--tls-ca' requires '--tls-cert'"),
+                               ("--tls-client-auth optional", "option '--tls-client-auth' requires '--tls-cert'"),
+                               ("--tls-cert a --tls-key b --tls-client-auth optional", "option '--tls-client-auth optional' requires '--tls-ca'"),
+                               ("--tls-cert a --tls-key b --tls-client-auth required", "option '--tls-client-auth required' requires '--tls-ca'"),
+                               ("--grpc-use-ssl", "option '--grpc-use-ssl' requires '--grpc-server-cert'"),
+                               ("--grpc-use-ssl --grpc-server-cert a", "option '--grpc-use-ssl' requires '--grpc-server-key'"),
+                               ("--grpc-use-ssl --grpc-server-cert a --grpc-server-key b", "option '--grpc-use-ssl' requires '--grpc-port'"),
+                               ("--grpc-use-ssl-mutual --grpc-server-cert a --grpc-server-key b --grpc-port 0",
+                                "option '--grpc-use-ssl-mutual' requires '--grpc-root-cert'"),
+                               ("--load-model digits", "option '--load-model' requires '--model-control-mode explicit'")):
+            self.rejected(2, message, *words.split())
+        for mode in ("9z", "0", "1000", "0660x", ""):
+            self.rejected(1, f"'--http-socket-mode': expected octal permissions such as 0660, found '{mode}'", "--http-socket-mode", mode)
+        self.rejected(1, "cannot read the TLS file '/no/file'", "--tls-cert", "/no/file", "--tls-key", "/no/file")
+
+    def test_backends(self):
+        for option, expected, values in (("host-policy", "expected NAME,KEY=VALUE", ("x", ",a=1", "a,b", "a=b")),
+                                         ("rate-limit-resource", "expected NAME:COUNT[:DEVICE]", ("r", "r:x", ":3", "r:1:", "r:-1", "r:1:9999999999")),
+                                         ("cache-config", "expected NAME,KEY=VALUE", ("local", ",a=b", "a=b", "local,size")),
+                                         ("metrics-config", "expected KEY=VALUE with KEY one of", ("x", "x=1", "summary_latencies")),
+                                         ("model-config-name", "expected a name", ("",))):
+            for value in values:
+                self.rejected(1, f"option '--{option}': {expected}", f"--{option}", value)
+        for value in ("a", "a=", ",a=1", "x,a"):
+            self.rejected(1, f"--backend-config option format is [NAME,]KEY=VALUE, found '{value}'", "--backend-config", value)
+        self.rejected(1, "multiple cache configurations: 'other,key=1' is of a second cache", "--cache-config", "local,size=1", "--cache-config",
+                      "other,key=1")
+        self.rejected(1, "incompatible flags: '--response-cache-byte-size' and '--cache-config'", "--cache-config", "local,size=1",
+                      "--response-cache-byte-size", "0")
+        self.rejected(1, "'/no/such'", "--with-backend", "/no/such")
+
+    def test_traces(self):
+        for words, message in ((("x",), "expected [MODE,]SETTING=VALUE, found 'x'"), (("level=",), "expected [MODE,]SETTING=VALUE, found 'level='"),
+                               (("x=1",), "unknown setting 'x=1': expected mode, level, rate, count"),
+                               (("triton,x=1",), "unknown setting 'triton,x=1': expected 'triton,file' or 'triton,log-frequency'"),
+                               (("opentelemetry,x=1",), "unknown setting 'opentelemetry,x=1': expected 'opentelemetry,NAME'"),
+                               (("other,x=1",), "unknown setting 'other,x=1': expected 'triton,SETTING' or 'opentelemetry,SETTING'"),
+                               (("mode=x",), "'mode': expected triton or opentelemetry, found 'x'"), (("level=QUIET",), "invalid trace level 'QUIET'"),
+                               (("rate=-1",), '"--trace-config rate": expected a number from 0 to 4294967295, found \'-1\''),
+                               (("count=-2",), '"--trace-config count": expected a number from -1'),
+                               (("triton,log-frequency=x",), '"--trace-config triton,log-frequency": expected a number'),
+                               (("opentelemetry,bsp_max_queue_size=0",), 'bsp_max_queue_size": expected a number from 1'),
+                               (("opentelemetry,bsp_max_export_batch_size=0",), 'bsp_max_export_batch_size": expected a number from 1'),
+                               (("opentelemetry,bsp_schedule_delay=-1",), 'bsp_schedule_delay": expected a number from 0'),
+                               (("opentelemetry,resource==x",), "'resource': expected KEY=VALUE, found '=x'"),
+                               (("mode=opentelemetry", "level=TENSORS"), "'level': expected TIMESTAMPS or OFF in the mode opentelemetry")):
+            self.rejected(1, message, *(word for setting in words for word in ("--trace-config", setting)))
+        self.rejected(1, "invalid trace level 'QUIET': expected OFF, TIMESTAMPS or TENSORS", "--trace-level", "QUIET")
+
+    def test_variables_of_opentelemetry(self):
+        exporter = "OTEL_EXPORTER_OTLP_"
+        for name, value, message in (("OTEL_TRACES_SAMPLER", "sometimes", "expected always_on, always_off or traceidratio"),
+                                     (exporter + "PROTOCOL", "grpc", "expected http/protobuf, found 'grpc'"),
+                                     (exporter + "TRACES_PROTOCOL", "grpc", "expected http/protobuf, found 'grpc'"),
+                                     (exporter + "COMPRESSION", "zip", "expected gzip or none, found 'zip'"),
+                                     (exporter + "TIMEOUT", "x", "expected a number from 0 to 2147483647, found 'x'"),
+                                     (exporter + "TIMEOUT", "-1", "expected a number from 0"), (exporter + "TIMEOUT", "2147483648", "expected a number"),
+                                     (exporter + "HEADERS", "a", "expected KEY=VALUE,KEY=VALUE, found 'a'"),
+                                     (exporter + "HEADERS", "a=%zz", "with percent-encoded values"), (exporter + "HEADERS", "a=b%7f", "valid headers"),
+                                     (exporter + "HEADERS", "a=b%0d%0ac", "valid headers"), (exporter + "HEADERS", "a b=c", "valid headers"),
+                                     (exporter + "CERTIFICATE", "/no/file", "cannot read the file '/no/file'"),
+                                     ("OTEL_RESOURCE_ATTRIBUTES", "a=b,=c", "with percent-encoded values"),
+                                     (exporter + "ENDPOINT", "http://", "expected a URL"), (exporter + "ENDPOINT", "http://a\x7f/", "expected a URL"),
+                                     (exporter + "TRACES_ENDPOINT", "http://a:0/", "expected a URL"),
+                                     (exporter + "ENDPOINT", "http://me:secret@a/", "expected a URL without user and password")):
+            with self.subTest(name=name, value=value):
+                ended = kelp("serve", os.path.join(ROOT, "examples", "models"), "--http-port", "0", "--trace-config", "mode=opentelemetry",
+                             env={**os.environ, name: value})
+                self.assertEqual(ended.returncode, 1, ended.stderr)
+                self.assertIn(name, ended.stderr)
+                self.assertIn(message, ended.stderr)
+
+    def test_a_repository_or_a_file_is_required(self):
+        ended = kelp("serve")
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("no model repository: expected a directory, a model file, or --model-repository DIR", ended.stderr)
+        for path, message in (("/no/such/model.onnx", "cannot serve '/no/such/model.onnx': No such file"),
+                              (os.path.join(ROOT, "README.md"), "README.md' cannot be served: expected a directory, or a file NAME.onnx or NAME.plan")):
+            ended = kelp("serve", path)
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertIn(message, ended.stderr)
+
+
 class Others(unittest.TestCase):
     def test_bench_reports_latencies(self):
         ended = kelp("bench", DIGITS, "--threads", "1,2", "--seconds", "0", "--json")
@@ -252,6 +352,8 @@ class Others(unittest.TestCase):
         self.assertEqual(sorted(entry["name"] for entry in listed), sorted(named))
         softmax = kelp("ops", "Softmax", "--domain", "ai.onnx").stdout.split()
         self.assertEqual(softmax[:4], ["ai.onnx", "Softmax", "1+", "cpu"])
+        self.assertEqual(kelp("ops", "Conv", "Add", "--domain", "ai.onnx").stdout,
+                         "ai.onnx  Add   1+  cpu  kernel, in place\nai.onnx  Conv  1+  cpu  kernel\n")
         self.assertEqual(len(kelp("ops", "--domain", "ai.onnx.preview.training").stdout.splitlines()), 4)
         for words, said in ((("Sofmax",), "operator 'Sofmax'; did you mean 'Softmax'?"), (("Abs", "Ad"), "operator 'Ad'; did you mean 'Add'?"),
                             (("--domain", "ai.onx"), "domain 'ai.onx'; did you mean 'ai.onnx'?"),
@@ -269,6 +371,8 @@ class Others(unittest.TestCase):
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 self.assertIn("Examples:", ended.stdout)
                 self.assertIn("Exit codes:", ended.stdout)
+                self.assertEqual(ended.stdout.count("  -h, --help"), 1)
+                self.assertEqual(len(re.findall("(?m)^Options:$", ended.stdout)), 0 if command in ("serve", "run") else 1)
         self.assertEqual(kelp().returncode, 2)
         self.assertRegex(kelp("--version").stdout, r"^kelp \d+\.\d+\.\d+\n$")
 
@@ -276,6 +380,39 @@ class Others(unittest.TestCase):
         for shell in ("bash", "zsh", "fish"):
             self.assertIn("model-repository", kelp("completion", shell).stdout)
         self.assertEqual(kelp("completion", "csh").returncode, 2)
+        for line in kelp("completion", "fish").stdout.splitlines():  # in quotes, \\' is a quote
+            self.assertEqual(line.replace("\\'", "").count("'") % 2, 0, line)
+        self.assertRegex(kelp("completion", "fish").stdout, "(?m)^complete .* run' -l precision -r -f -a 'f32 bf16' -d '.*'$")
+        self.assertNotRegex(kelp("completion", "fish").stdout, "(?m)^complete [^@]* -a '?@")
+
+    def test_new_projects(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, noun in (("backend", "backend"), ("kernels", "kernel library"), ("plugin", "plug-in"), ("provider", "provider")):
+                place = os.path.join(folder, "deep", kind)
+                ended = kelp("new", kind, "mine", "--dir", place)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertTrue(ended.stdout.startswith(f"Created {noun} 'mine' in {place}. Next steps:\n"), ended.stdout)
+                self.assertIn("make install PREFIX=...", ended.stdout)
+                self.assertTrue(os.access(os.path.join(place, "test.sh"), os.X_OK) or kind != "backend")
+                texts = [path.read_text(encoding="utf-8") for path in pathlib.Path(place).rglob("*") if path.is_file()]
+                self.assertTrue(any("mine" in text for text in texts))
+                self.assertNotIn("@NAME@", ended.stdout + "".join(texts))
+                self.refuse_new(1, "already exists and is not overwritten", kind, "mine", "--dir", place)
+            with open(os.path.join(folder, "file"), "w", encoding="utf-8"):
+                self.refuse_new(1, f"cannot create directory '{folder}/file'", "plugin", "mine", "--dir", os.path.join(folder, "file", "x"))
+            ended = kelp("new", "plugin", "mine", cwd=folder)
+            self.assertIn("in mine. Next steps", ended.stdout)
+            self.assertTrue(os.path.exists(os.path.join(folder, "mine", "CMakeLists.txt")))
+        for name in ("", "Mine", "1mine", "my-own", "x" * 65):
+            self.refuse_new(2, f"invalid plug-in name '{name}': expected a lower-case letter", "plugin", name)
+        for kind, name in (("plugin", "int"), ("plugin", "cpu"), ("plugin", "remote"), ("backend", "python"), ("kernels", "kelp"), ("provider", "kernels")):
+            self.refuse_new(2, f"name '{name}': the name is reserved", kind, name)
+        self.refuse_new(2, "unknown kind of project 'program': expected backend, kernels, plugin or provider", "program", "mine")
+
+    def refuse_new(self, code, message, *words):
+        ended = kelp("new", *words)
+        self.assertEqual((ended.returncode, ended.stdout), (code, ""), ended.stderr)
+        self.assertIn(message, ended.stderr)
 
 
 if __name__ == "__main__":

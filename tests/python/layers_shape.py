@@ -171,6 +171,7 @@ class ShapeLayers(LayerCase):
                 self.check(lambda n, t, s: n.add_reverse_sequence(t, s, 1, 0), [transposed, lengths], expected.swapaxes(0, 1), dtype, dynamic_axis=None)
 
     def test_fill(self):
+        self.check(lambda n: n.add_fill((5,), "linspace"), [], np.arange(5, dtype="float32"))
         for dtype in ("float32", "float16", "int32", "int64"):
             self.check(lambda n: n.add_fill((7,), "linspace", alpha=2, beta=3, dtype=dtype), [], (2 + 3 * np.arange(7)).astype(dtype), dtype)
             start, delta = np.array(5, dtype), np.array([10, 2], dtype)

@@ -14,6 +14,7 @@ import onnxruntime
 from onnx import helper
 
 import kelp
+from onnx_support import nodes_of
 from support import DIGITS, main
 
 
@@ -317,6 +318,66 @@ class BuilderTests(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "node 'node' has version 12 of Softmax, which differs from version 24") as caught:
             exported(model("Softmax", 12), lambda network, y: network.add_reduce(y, "max", axes=0))
         self.assertEqual(caught.exception.code.name, "UNIMPLEMENTED")
+
+    def test_an_exported_model_keeps_other_domains(self):
+        nodes = [helper.make_node("Scaler", ["x"], ["scaled"], "scaler", domain="ai.onnx.ml", offset=[1.0], scale=[2.0]),
+                 helper.make_node("Gelu", ["scaled"], ["gelu"], "gelu", domain="com.microsoft"), helper.make_node("Exp", ["x"], ["y"], "exp")]
+        graph = helper.make_graph(nodes, "mine", [helper.make_tensor_value_info("x", 1, (2,))],
+                                  [helper.make_tensor_value_info(name, 1, (2,)) for name in ("gelu", "y")])
+        versions = {"com.microsoft": 1, "": 17, "ai.onnx.ml": 3}
+        data = helper.make_model(graph, opset_imports=[helper.make_opsetid(*item) for item in versions.items()], ir_version=8).SerializeToString()
+        network = self.builder.parse(data)
+        self.assertEqual([tensor.name for tensor in network.outputs], ["gelu", "y"])
+        network.mark_output(network.outputs[1])  # it is one already
+        self.assertEqual([tensor.name for tensor in network.outputs], ["gelu", "y"])
+        network.mark_output(network.add_reduce(network.outputs[0], "max", axes=0), "largest")
+        network.unmark_output(network.outputs[1])
+        model = onnx.load_from_string(network.to_onnx())
+        self.assertEqual({entry.domain: entry.version for entry in model.opset_import}, {**versions, "": 24})
+        self.assertEqual([value.name for value in model.graph.output], ["gelu", "largest"])
+        x = np.array([0.5, -1], "float32")
+        expected = kelp.InferenceSession(data).run(["gelu"], {"x": x})[0]
+        found = kelp.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+        np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+        np.testing.assert_allclose(found[1], expected.max(), rtol=1e-6)
+
+    def test_an_exported_model_names_every_node_once(self):
+        network = self.builder.create_network()
+        x, rows = network.add_input("x", "float32", (3,)), network.add_input("rows", "float32", (4, 3))
+        loop = network.add_loop()
+        loop.set_trip_count(np.array(4, "int32"))
+        total = loop.add_recurrence(x)
+        row = loop.add_iterator(rows, 0)
+        last = loop.add_output(total)
+        later = network.add_activation(x, "scaled_tanh", 2, 0.5)  # the loop needs it before its turn
+        grown = network.add_elementwise(network.add_activation(row, "scaled_tanh", 3, 0.25), later, "sum")
+        total.set_next(network.add_elementwise(total, grown, "sum"))
+        network.mark_output(last, "y")
+        model = onnx.load_from_string(network.to_onnx())
+        onnx.checker.check_model(model, full_check=True)
+        self.assertEqual((model.producer_name, model.ir_version), ("kelp", 12))
+        nodes = list(nodes_of(model.graph))
+        self.assertEqual(len({node.name for node in nodes}), len(nodes))
+        self.assertEqual([node.op_type for node in nodes].count("Tanh"), 2)
+        given = {"x": self.rng.random(3, "float32"), "rows": self.rng.random((4, 3), "float32")}
+        expected = given["x"] + (3 * np.tanh(given["rows"] / 4)).sum(0) + 4 * (2 * np.tanh(given["x"] / 2))
+        np.testing.assert_allclose(kelp.InferenceSession(model.SerializeToString()).run(None, given)[0], expected, rtol=1e-5)
+
+    def test_normalization_of_the_last_axes_is_one_node(self):
+        def types(axes, shape, dims=(2, 3, 4)):
+            network = self.builder.create_network()
+            x = network.add_input("x", "float32", dims)
+            network.mark_output(network.add_normalization(x, np.ones(shape, "float32"), np.zeros(shape, "float32"), axes), "y")
+            return {node.op_type for node in onnx.load_from_string(network.to_onnx()).graph.node}
+
+        self.assertIn("LayerNormalization", types((2,), (1, 1, 4)))
+        self.assertIn("LayerNormalization", types((1, 2), (1, 3, 4)))
+        self.assertIn("LayerNormalization", types((0, 1, 2), (2, 3, 4)))
+        self.assertIn("LayerNormalization", types((2,), (1, 1, 4), (-1, -1, 4)))
+        for axes, shape, dims in (((1,), (1, 3, 1), (2, 3, 4)), ((0, 1), (2, 3, 1), (2, 3, 4)), ((0, 2), (2, 1, 4), (2, 3, 4)),
+                                  ((2,), (1, 3, 4), (2, 3, 4)), ((2,), (1, 1, 1), (2, 3, 4)), ((1, 2), (1, 1, 4), (2, 3, 4)),
+                                  ((2,), (1, 1, 4), (2, 3, -1)), ((2,), (1, 1, 1), (2, 3, -1))):
+            self.assertNotIn("LayerNormalization", types(axes, shape, dims), (axes, shape, dims))
 
     def test_packed_types_are_unpacked(self):
         for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
