@@ -466,16 +466,20 @@ static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
 static void divide_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = userp;
     const kelp_tensor sums = variadic_sums(args), *out = args->outputs[0];
+    float count = (float)args->input_count;
     (void)worker;
-    for (int64_t i = begin; i < end; i++) {
-        if (sums.dtype == KELP_F32)
-            ((float *)sums.data)[i] /= (float)args->input_count;
-        else
+    if (sums.dtype == KELP_F64) {
+        for (int64_t i = begin; i < end; i++)
             ((double *)sums.data)[i] /= (double)args->input_count;
+        return;
     }
-    if (sums.data != out->data)
-        kelp_math_store(out->dtype, out->data, begin, end - begin,
-                        (const float *)sums.data + begin);
+    for (int64_t i = begin; i < end; i += BLOCK) {
+        int64_t n = KELP_MIN((int64_t)BLOCK, end - i);
+        float *x = (float *)sums.data + i;
+        kelp_elementwise_kernels_get()->bin[KELP_BIN_DIV](x, x, &count, n, 1, 0);
+        if (sums.data != out->data)
+            kelp_math_store(out->dtype, out->data, i, n, x);
+    }
 }
 
 static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
