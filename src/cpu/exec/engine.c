@@ -282,6 +282,12 @@ static kelp_status *partition(kelp_cpu_engine *engine) {
     return kelp_partition_run(&engine->partition, engine->graph, &env, &engine->runtime->logger);
 }
 
+/* Runs before the other passes, which match float32. */
+static kelp_status *widen_halves(kelp_cpu_engine *engine) {
+    KELP_TRY(kelp_passes_run_half(engine->graph->main));
+    return fold_first(engine);
+}
+
 static kelp_status *fuse_quantized(kelp_cpu_engine *engine) {
     KELP_TRY(kelp_passes_run_quant(engine->graph->main));
     return fold(engine);
@@ -328,6 +334,7 @@ static const struct phase {
     {FROM_MODEL, infer_signatures},
     {FROM_MODEL | WEIGHTS, fold_first},
     {FROM_MODEL | WEIGHTS, partition},
+    {FROM_MODEL | WEIGHTS | FUSION, widen_halves},
     {FROM_MODEL | WEIGHTS | FUSION, fuse_quantized},
     {FROM_MODEL | WEIGHTS | FUSION, fuse},
     {FROM_MODEL | WEIGHTS | BF16, round_to_bf16},

@@ -117,9 +117,10 @@ kelp_status *kelp_cpu_engine_inspect(const kelp_cpu_engine *engine, bool json,
 
 /* ---- constants (fold.c, weights.c) ---- */
 /* Evaluates every node whose inputs are all constant, in the main block and in bodies; the results
- * become constants. Replaces an If with a constant condition by its branch. With `keep_bytes`,
- * 8-bit weights are not dequantized. */
-kelp_status *kelp_cpu_engine_fold_constants(kelp_cpu_engine *engine, bool keep_bytes) KELP_MUST_USE;
+ * become constants. Replaces an If with a constant condition by its branch. With `keep_weights`,
+ * weights of 8 and 16 bits are not converted. */
+kelp_status *kelp_cpu_engine_fold_constants(kelp_cpu_engine *engine,
+                                            bool keep_weights) KELP_MUST_USE;
 /* Returns true and the branch if `node` is an If and its condition (may be NULL) is known. */
 bool kelp_cpu_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
                                   kelp_block **out_branch);

@@ -104,23 +104,24 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
     return NULL;
 }
 
-/* Returns true for a node that converts 8-bit weights to floats. */
-static bool widens_bytes(const kelp_node *node) {
+/* Returns true for a node that converts weights of 8 or 16 bits to floats. */
+static bool widens_weights(const kelp_node *node) {
     if (node->op == KELP_OP(DequantizeLinear) || node->op == KELP_OP_MS(DequantizeLinear))
         return true;
     const kelp_tensor *x =
         node->input_count == 1 && node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
-    return node->op == KELP_OP(Cast) && x != NULL && (x->dtype == KELP_U8 || x->dtype == KELP_I8) &&
-           x->rank >= 2;
+    return node->op == KELP_OP(Cast) && x != NULL && x->rank >= 2 &&
+           (x->dtype == KELP_U8 || x->dtype == KELP_I8 || x->dtype == KELP_F16 ||
+            x->dtype == KELP_BF16);
 }
 
 static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
-                               bool keep_bytes);
+                               bool keep_weights);
 
 /* Folds the bodies of a node. An If with a known condition is replaced by its branch, which is
  * visited next. */
 static kelp_status *fold_bodies(kelp_cpu_engine *engine, kelp_op_env *env, kelp_node *node,
-                                bool keep_bytes) {
+                                bool keep_weights) {
     bool has_blocks = false;
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         has_blocks = has_blocks || attr->blocks != NULL;
@@ -133,25 +134,25 @@ static kelp_status *fold_bodies(kelp_cpu_engine *engine, kelp_op_env *env, kelp_
         return kelp_node_take_branch(node, branch);
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
-            KELP_TRY(fold_block(engine, env, attr->blocks[k], keep_bytes));
+            KELP_TRY(fold_block(engine, env, attr->blocks[k], keep_weights));
     return NULL;
 }
 
 static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
-                               bool keep_bytes) {
+                               bool keep_weights) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
         kelp_opset_match match;
         if (node->removed)
             continue;
-        KELP_TRY(fold_bodies(engine, env, node, keep_bytes));
+        KELP_TRY(fold_bodies(engine, env, node, keep_weights));
         if (node->removed) {
             i--; /* the branch is at the index of the node */
             continue;
         }
         if (!kelp_opset_find(engine->runtime->registry, node, &match) || !is_foldable(node, &match))
             continue;
-        if (keep_bytes && widens_bytes(node))
+        if (keep_weights && widens_weights(node))
             continue;
         KELP_TRY(fold_node(engine, env, node, &match));
         kelp_arena_clear(env->arena);
@@ -178,12 +179,12 @@ bool kelp_cpu_engine_known_branch(const kelp_node *node, const kelp_tensor *cond
     return true;
 }
 
-kelp_status *kelp_cpu_engine_fold_constants(kelp_cpu_engine *engine, bool keep_bytes) {
+kelp_status *kelp_cpu_engine_fold_constants(kelp_cpu_engine *engine, bool keep_weights) {
     kelp_arena arena;
     kelp_arena_init(&arena, engine->allocator, 64 << 10);
     kelp_op_env env = {
         .allocator = engine->allocator, .pool = engine->runtime->pool, .arena = &arena};
-    kelp_status *status = fold_block(engine, &env, engine->graph->main, keep_bytes);
+    kelp_status *status = fold_block(engine, &env, engine->graph->main, keep_weights);
     kelp_arena_deinit(&arena);
     return status;
 }

@@ -3,8 +3,6 @@
 #include "cpu/ops/converted.h"
 
 #include "base/assert.h"
-#include "cpu/kernels/math/math_kernels.h"
-#include "tensor/real.h"
 
 static kelp_converted *converted_of(const kelp_op_args *args, size_t plan_bytes) {
     KELP_ASSERT(args->plan != NULL);
@@ -12,10 +10,6 @@ static kelp_converted *converted_of(const kelp_op_args *args, size_t plan_bytes)
 }
 
 /* ---- conversions ---- */
-static bool is_half(kelp_dtype dtype) {
-    return dtype == KELP_F16 || dtype == KELP_BF16;
-}
-
 typedef struct convert_job {
     const kelp_tensor *tensor;
     float *to;         /* of a load */
@@ -24,26 +18,14 @@ typedef struct convert_job {
 
 static void load_range(void *userp, int64_t begin, int64_t end, int worker) {
     const convert_job *job = userp;
-    const kelp_math_kernels *kernels = kelp_math_kernels_get();
-    kelp_dtype dtype = job->tensor->dtype;
     (void)worker;
-    if (is_half(dtype))
-        (dtype == KELP_F16 ? kernels->from_f16 : kernels->from_bf16)(
-            (const char *)job->tensor->data + 2 * begin, job->to + begin, end - begin);
-    else
-        kelp_real_load_f32(dtype, job->tensor->data, begin, end - begin, job->to + begin);
+    kelp_math_load(job->tensor->dtype, job->tensor->data, begin, end - begin, job->to + begin);
 }
 
 static void store_range(void *userp, int64_t begin, int64_t end, int worker) {
     const convert_job *job = userp;
-    const kelp_math_kernels *kernels = kelp_math_kernels_get();
-    kelp_dtype dtype = job->tensor->dtype;
     (void)worker;
-    if (is_half(dtype))
-        (dtype == KELP_F16 ? kernels->to_f16 : kernels->to_bf16)(
-            job->from + begin, (char *)job->tensor->data + 2 * begin, end - begin);
-    else
-        kelp_real_store_f32(dtype, job->tensor->data, begin, end - begin, job->from + begin);
+    kelp_math_store(job->tensor->dtype, job->tensor->data, begin, end - begin, job->from + begin);
 }
 
 void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to) {
@@ -79,7 +61,7 @@ static void narrow(const kelp_op_env *env, const void *from, kelp_tensor *to) {
     kelp_ops_store_f32(env, from, to);
 }
 
-const kelp_conversion kelp_widened = {is_half, KELP_F32, sizeof(float), widen, narrow};
+const kelp_conversion kelp_widened = {kelp_math_is_half, KELP_F32, sizeof(float), widen, narrow};
 
 /* The first element of a byte is in its low bits. Source: ONNX's TensorProto, raw_data. */
 static void unpack(const kelp_op_env *env, const kelp_tensor *from, void *to) {

@@ -6,6 +6,7 @@
 #ifndef KELP_CPU_OPS_CONVERTED_H_
 #define KELP_CPU_OPS_CONVERTED_H_
 
+#include "cpu/kernels/math/load.h"
 #include "cpu/ops/kernel.h"
 
 /* Maximum numbers of inputs and outputs of a node whose inputs are converted. */

@@ -12,6 +12,13 @@
 /* Runs all fusion passes on the block and on the blocks of its nodes. */
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
+/* Runs kelp_pass_half on the block and on the blocks of its nodes, before all other passes. The
+ * caller folds the casts of constants. */
+kelp_status *kelp_passes_run_half(kelp_block *block) KELP_MUST_USE;
+/* Computes in float32 what the block computes in float16 or bfloat16, with casts where such values
+ * enter and leave: inputs, outputs, and operators without float32. Results are rounded once. */
+kelp_status *kelp_pass_half(kelp_block *block) KELP_MUST_USE;
+
 /* Runs the bfloat16 passes on the block and on the blocks of its nodes, after all other passes:
  * GEMMs and convolutions with constant weights → kelp::MatMulBf16, kelp::ConvBf16. */
 kelp_status *kelp_passes_run_bf16(kelp_block *block) KELP_MUST_USE;

@@ -47,6 +47,11 @@ kelp_status *kelp_passes_run_quant(kelp_block *block) {
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 
+kelp_status *kelp_passes_run_half(kelp_block *block) {
+    static const pass_fn passes[] = {kelp_pass_half};
+    return run(block, passes, sizeof passes / sizeof passes[0]);
+}
+
 kelp_status *kelp_passes_run_bf16(kelp_block *block) {
     static const pass_fn passes[] = {kelp_pass_bf16, kelp_pass_bf16_values};
     return run(block, passes, sizeof passes / sizeof passes[0]);

@@ -3,12 +3,15 @@
 #include "cpu/kernels/attention/sdpa_internal.h"
 
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/math/load.h"
 #include "cpu/kernels/norm/norm_kernels.h"
 #include "cpu/kernels/vector/vector_kernels.h"
 
 #define REAL float
 #define REAL_DTYPE KELP_F32
 #define REAL_NAME f32
+#define LOAD kelp_math_load
+#define STORE kelp_math_store
 #include "cpu/kernels/attention/sdpa.inc"
 
 #define FEW_QUERIES 8 /* for so few, packing the keys takes longer than it saves */

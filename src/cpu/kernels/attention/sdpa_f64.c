@@ -5,6 +5,8 @@
 #define REAL double
 #define REAL_DTYPE KELP_F64
 #define REAL_NAME f64
+#define LOAD kelp_real_load_f64
+#define STORE kelp_real_store_f64
 #include "cpu/kernels/attention/sdpa.inc"
 
 static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const double *q, int64_t row,

@@ -231,7 +231,7 @@ static void rotate(const query_plan *p, float *x, int64_t heads, int64_t rows, b
         for (int64_t i = 0; i < p->s.queries; i++, row += size) {
             int64_t angles = (image * p->s.queries + i) * p->half;
             kelp_rotary_row(row, row, size, p->cosines + angles, p->sines + angles, p->half,
-                            p->interleaved, KELP_F32);
+                            p->interleaved);
         }
     }
 }
@@ -245,8 +245,8 @@ static void load_angles(query_plan *p) {
     p->sines = sines;
     for (int64_t at = 0; at < p->s.batch * p->s.queries; at++) {
         int64_t row = position(p, at / p->s.queries, at % p->s.queries) * p->half;
-        kelp_real_load_f32(c->dtype, c->data, row, p->half, cosines + at * p->half);
-        kelp_real_load_f32(s->dtype, s->data, row, p->half, sines + at * p->half);
+        kelp_math_load(c->dtype, c->data, row, p->half, cosines + at * p->half);
+        kelp_math_load(s->dtype, s->data, row, p->half, sines + at * p->half);
     }
 }
 
@@ -320,8 +320,7 @@ static kelp_status *query_invoke(const void *state, kelp_op_args *args) {
     s.key_counts = now;
     if (kelp_ops_in(args, SINKS) != NULL) {
         float *sinks = kelp_ops_scratch_at(args, p->sinks);
-        kelp_real_load_f32(args->inputs[SINKS]->dtype, args->inputs[SINKS]->data, 0, s.heads,
-                           sinks);
+        kelp_math_load(args->inputs[SINKS]->dtype, args->inputs[SINKS]->data, 0, s.heads, sinks);
         s.sinks = sinks;
     }
     s.scores = kelp_ops_out(args, 3) != NULL ? args->outputs[3]->data : NULL;

@@ -3,7 +3,7 @@
 #include "cpu/ops/attention/heads.h"
 
 #include "base/assert.h"
-#include "tensor/real.h"
+#include "cpu/ops/converted.h"
 
 kelp_status *kelp_sdpa_reserve(kelp_op_args *args, kelp_sdpa *s, size_t *out_offset) {
     size_t bytes;
@@ -29,13 +29,13 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
         KELP_ASSERT(past >= 0 && past + h->fresh <= h->rows);
         float *to = h->to + at * h->rows * h->size;
         if (h->old != NULL && past > 0 && !in_place)
-            kelp_real_load_f32(h->old->dtype, h->old->data,
-                               h->old_first + at * h->old_rows * h->size, past * h->size, to);
+            kelp_math_load(h->old->dtype, h->old->data, h->old_first + at * h->old_rows * h->size,
+                           past * h->size, to);
         to += past * h->size;
         int64_t from = image * h->from.batch + head * h->from.head;
         const float *bias = h->bias != NULL ? h->bias + head * h->size : NULL;
         for (int64_t i = 0; i < h->fresh; i++, to += h->size, from += h->from.row) {
-            kelp_real_load_f32(h->from_dtype, h->from.data, from, h->size, to);
+            kelp_math_load(h->from_dtype, h->from.data, from, h->size, to);
             for (int64_t d = 0; d < h->size && bias != NULL; d++)
                 to[d] += bias[d];
         }

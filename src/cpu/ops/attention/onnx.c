@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ai.onnx Attention (versions 23 to 25) with grouped heads, windows, and caches that are
- * concatenated here or kept outside. float16 and bfloat16 are computed as floats and rounded after
- * each step, as in the function body of the specification. Source: ONNX operator specification.
+ * concatenated here or kept outside. float16 and bfloat16 are computed as floats. Source: ONNX
+ * operator specification.
  */
 #include "base/assert.h"
 #include "cpu/ops/attention/heads.h"
+#include "cpu/ops/converted.h"
 #include "cpu/ops/variant.h"
 #include "tensor/real.h"
 
@@ -23,7 +24,6 @@ typedef struct attention_plan {
     bool packed; /* rank 3: [batch, sequence, heads * size] */
     cache_part k, v;
     size_t scratch;
-    float root; /* queries and keys are multiplied by it and rounded; 1: they are not */
 } attention_plan;
 
 static kelp_status *read_shapes(kelp_op_args *args, attention_plan *p) {
@@ -109,11 +109,13 @@ static kelp_status *read_attributes(kelp_op_args *args, attention_plan *p) {
     if (kelp_node_attr_type(node, "scale") == KELP_ATTR_NONE)
         s->scale = 1.0 / sqrt((double)s->size);
     s->softcap = (double)kelp_node_attr_f32(node, "softcap", 0.0f);
-    s->compute = dtype == KELP_F64 ? KELP_F64 : KELP_F32;
-    s->round = s->q_dtype = s->y_dtype = s->scores_dtype = dtype;
+    s->q_dtype = s->y_dtype = s->scores_dtype = dtype;
+    s->compute = s->round = dtype == KELP_F64 ? KELP_F64 : KELP_F32;
     s->softmax_round = kelp_ops_attr_dtype(node, "softmax_precision", s->round);
     if (!kelp_ops_is_float(s->softmax_round))
         return kelp_ops_bad_type(args, s->softmax_round);
+    if (kelp_math_is_half(s->softmax_round)) /* a higher precision is allowed */
+        s->softmax_round = s->round;
     s->left = kelp_node_attr_i64(node, "left_window_size", -1);
     s->right = kelp_node_attr_i64(node, "right_window_size", -1);
     if (kelp_node_attr_i64(node, "is_causal", 0) != 0)
@@ -121,12 +123,7 @@ static kelp_status *read_attributes(kelp_op_args *args, attention_plan *p) {
     s->offset = p->past;
     s->from_end = true;
     s->scores_stage = (int32_t)kelp_node_attr_i64(node, "qk_matmul_output_mode", 0);
-    p->root = 1.0f;
-    if (dtype == KELP_F16 || dtype == KELP_BF16) {
-        p->root = kelp_real_round(s->round, (float)sqrt(s->scale));
-        s->scale = 1.0;
-    }
-    s->q_scale = p->root;
+    s->q_scale = 1.0f;
     const kelp_tensor *counts = kelp_ops_in(args, 6);
     if (counts != NULL && (counts->dtype != KELP_I64 || kelp_tensor_elements(counts) != s->batch))
         return kelp_ops_bad_shapes(args, counts, NULL, "expected a count of keys for each image");
@@ -199,20 +196,6 @@ static void join(const kelp_op_args *args, const attention_plan *p, int32_t inpu
     }
 }
 
-typedef struct load_job {
-    const kelp_tensor *from;
-    float *to, factor;
-    kelp_dtype round;
-} load_job;
-
-static void load_range(void *userp, int64_t begin, int64_t end, int worker) {
-    const load_job *job = userp;
-    (void)worker;
-    kelp_real_load_f32(job->from->dtype, job->from->data, begin, end - begin, job->to + begin);
-    for (int64_t i = begin; i < end && job->factor != 1.0f; i++)
-        job->to[i] = kelp_real_round(job->round, job->to[i] * job->factor);
-}
-
 static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t input,
                       int64_t size, const cache_part *part, kelp_sdpa_view *out) {
     kelp_tensor now = *args->inputs[input];
@@ -232,9 +215,7 @@ static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t
     }
     if (part->widens) {
         float *wide = kelp_ops_scratch_at(args, part->wide);
-        load_job job = {&now, wide, input == 1 ? p->root : 1.0f, p->s.round};
-        kelp_op_parallel(args->env, kelp_tensor_elements(&now), KELP_GRAIN_ELEMENTS, load_range,
-                         &job);
+        kelp_ops_load_f32(args->env, &now, wide);
         now.data = wide;
     }
     out->data = now.data;

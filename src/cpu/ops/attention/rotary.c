@@ -6,24 +6,17 @@
 #include "cpu/ops/attention/rotary.h"
 
 #include "base/assert.h"
+#include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
-#include "tensor/real.h"
 
 void kelp_rotary_row(const float *x, float *y, int64_t size, const float *cosines,
-                     const float *sines, int64_t half, bool interleaved, kelp_dtype round) {
+                     const float *sines, int64_t half, bool interleaved) {
     int64_t step = interleaved ? 2 : 1, apart = interleaved ? 1 : half;
     KELP_ASSERT(half >= 0 && 2 * half <= size);
-    for (int64_t i = 0; i < half && round == KELP_F32; i++) {
+    for (int64_t i = 0; i < half; i++) {
         float a = x[i * step], b = x[i * step + apart];
         y[i * step] = cosines[i] * a - sines[i] * b;
         y[i * step + apart] = sines[i] * a + cosines[i] * b;
-    }
-    for (int64_t i = 0; i < half && round != KELP_F32; i++) {
-        float a = x[i * step], b = x[i * step + apart], c = cosines[i], s = sines[i];
-        float real = kelp_real_round(round, c * a) - kelp_real_round(round, s * b);
-        float imaginary = kelp_real_round(round, s * a) + kelp_real_round(round, c * b);
-        y[i * step] = kelp_real_round(round, real);
-        y[i * step + apart] = kelp_real_round(round, imaginary);
     }
     if (y != x && size > 2 * half)
         memcpy(y + 2 * half, x + 2 * half, (size_t)(size - 2 * half) * sizeof *y);
@@ -118,7 +111,7 @@ static void rotate_floats(const rotary_plan *p, int64_t base, int64_t angles) {
     const float *cosines = (const float *)args->inputs[p->tables]->data + angles;
     const float *sines = (const float *)args->inputs[p->tables + 1]->data + angles;
     for (int64_t h = 0; h < p->heads; h++, x += p->head_stride, y += p->head_stride)
-        kelp_rotary_row(x, y, p->size, cosines, sines, p->half, p->interleaved, KELP_F32);
+        kelp_rotary_row(x, y, p->size, cosines, sines, p->half, p->interleaved);
 }
 
 /* Rotates all heads of one token of another type, in scratch memory. */
@@ -126,13 +119,14 @@ static void rotate_loaded(const rotary_plan *p, int64_t base, int64_t angles, in
     const kelp_op_args *args = p->args;
     float *row = (float *)kelp_ops_scratch_at(args, p->rows) + worker * 2 * p->size;
     float *cosines = row + p->size, *sines = cosines + p->half;
-    kelp_tensor_load_f32(args->inputs[p->tables], angles, p->half, cosines);
-    kelp_tensor_load_f32(args->inputs[p->tables + 1], angles, p->half, sines);
+    kelp_math_load(args->inputs[p->tables]->dtype, args->inputs[p->tables]->data, angles, p->half,
+                   cosines);
+    kelp_math_load(args->inputs[p->tables + 1]->dtype, args->inputs[p->tables + 1]->data, angles,
+                   p->half, sines);
     for (int64_t h = 0; h < p->heads; h++, base += p->head_stride) {
-        kelp_tensor_load_f32(args->inputs[0], base, p->size, row);
-        kelp_rotary_row(row, row, p->size, cosines, sines, p->half, p->interleaved,
-                        args->inputs[0]->dtype);
-        kelp_tensor_store_f32(args->outputs[0], base, p->size, row);
+        kelp_math_load(args->inputs[0]->dtype, args->inputs[0]->data, base, p->size, row);
+        kelp_rotary_row(row, row, p->size, cosines, sines, p->half, p->interleaved);
+        kelp_math_store(args->outputs[0]->dtype, args->outputs[0]->data, base, p->size, row);
     }
 }
 

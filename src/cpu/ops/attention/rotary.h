@@ -7,8 +7,8 @@
 
 /* Rotates the first 2 * half elements of `x` by the angles of `cosines` and `sines` (half elements
  * each): adjacent pairs if `interleaved`, else pairs of elements that are `half` apart. Copies the
- * other elements, up to `size`. `y` may be `x`. Rounds each product and sum to `round`. */
+ * other elements, up to `size`. `y` may be `x`. */
 void kelp_rotary_row(const float *x, float *y, int64_t size, const float *cosines,
-                     const float *sines, int64_t half, bool interleaved, kelp_dtype round);
+                     const float *sines, int64_t half, bool interleaved);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Elementwise operators of two tensors, and Min, Max, Sum, Mean of several, with NumPy's
- * broadcasting. Integers wrap; integer division by zero returns zero. Source: ONNX operator
- * specification, Broadcasting in ONNX.
+ * broadcasting. Integers wrap; integer division by zero returns zero. 16-bit floats are converted
+ * to float32 in blocks. Source: ONNX operator specification, Broadcasting in ONNX.
  */
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
@@ -21,15 +21,68 @@ typedef struct binary_entry {
     binary_fn fn;
 } binary_entry;
 
+/* Elements of 16-bit floats that are converted at a time. */
+#define BLOCK 512
+
+/* An operand of a row. */
+typedef struct binary_side {
+    kelp_dtype half; /* the type of 16-bit floats, which are computed as float32; or INVALID */
+    size_t size;     /* bytes of an element */
+    char *data;
+} binary_side;
+
 typedef struct binary_plan {
     kelp_bcast walk;
     binary_fn fn;
     void (*simd)(float *y, const float *a, const float *b, int64_t count, int a_stride,
                  int b_stride);
-    size_t size, out_size;
-    const char *a, *b;
-    char *y;
+    binary_side a, b, y;
+    bool rounds_once; /* intermediate results are float32 in scratch memory, */
+    size_t sums;      /* at this offset */
 } binary_plan;
+
+static void set_side(binary_side *side, kelp_dtype dtype, void *data) {
+    side->half = kelp_math_is_half(dtype) ? dtype : KELP_DTYPE_INVALID;
+    side->size = kelp_ops_element_bytes(dtype);
+    side->data = data;
+}
+
+static bool is_converted(const binary_side *side) {
+    return side->half != KELP_DTYPE_INVALID;
+}
+
+static void run_typed(const binary_plan *p, void *y, const void *a, const void *b, int64_t count,
+                      int64_t a_stride, int64_t b_stride) {
+    if (p->simd != NULL)
+        p->simd(y, a, b, count, (int)a_stride, (int)b_stride);
+    else
+        p->fn(y, a, b, count, (int)a_stride, (int)b_stride);
+}
+
+/* Returns `count` elements from `data` on, converted to `block` if they have 16 bits. */
+static const void *load_block(const binary_side *side, const char *data, int64_t stride,
+                              int64_t count, float *block) {
+    if (!is_converted(side))
+        return data;
+    kelp_math_load(side->half, data, 0, stride == 0 ? 1 : count, block);
+    return block;
+}
+
+static void run_blocks(const binary_plan *p, char *y, const char *a, const char *b, int64_t count,
+                       int64_t a_stride, int64_t b_stride) {
+    float left[BLOCK], right[BLOCK], sums[BLOCK];
+    for (int64_t i = 0; i < count; i += BLOCK) {
+        int64_t n = KELP_MIN((int64_t)BLOCK, count - i);
+        const void *x =
+            load_block(&p->a, a + (size_t)(i * a_stride) * p->a.size, a_stride, n, left);
+        const void *z =
+            load_block(&p->b, b + (size_t)(i * b_stride) * p->b.size, b_stride, n, right);
+        char *to = y + (size_t)i * p->y.size;
+        run_typed(p, is_converted(&p->y) ? (char *)sums : to, x, z, n, a_stride, b_stride);
+        if (is_converted(&p->y))
+            kelp_math_store(p->y.half, to, 0, n, sums);
+    }
+}
 
 static void run_row(const binary_plan *p, int64_t row, int64_t first, int64_t count) {
     int64_t at[KELP_BCAST_MAX];
@@ -37,13 +90,13 @@ static void run_row(const binary_plan *p, int64_t row, int64_t first, int64_t co
     int32_t last = p->walk.rank - 1;
     KELP_ASSERT(first >= 0 && first + count <= p->walk.inner);
     int64_t sa = p->walk.strides[0][last], sb = p->walk.strides[1][last];
-    const char *a = p->a + (size_t)(at[0] + first * sa) * p->size;
-    const char *b = p->b + (size_t)(at[1] + first * sb) * p->size;
-    char *y = p->y + (size_t)(row * p->walk.inner + first) * p->out_size;
-    if (p->simd != NULL)
-        p->simd((float *)y, (const float *)a, (const float *)b, count, (int)sa, (int)sb);
+    const char *a = p->a.data + (size_t)(at[0] + first * sa) * p->a.size;
+    const char *b = p->b.data + (size_t)(at[1] + first * sb) * p->b.size;
+    char *y = p->y.data + (size_t)(row * p->walk.inner + first) * p->y.size;
+    if (is_converted(&p->a) || is_converted(&p->b) || is_converted(&p->y))
+        run_blocks(p, y, a, b, count, sa, sb);
     else
-        p->fn(y, a, b, count, (int)sa, (int)sb);
+        run_typed(p, y, a, b, count, sa, sb);
 }
 
 static void binary_rows(void *userp, int64_t begin, int64_t end, int worker) {
@@ -72,14 +125,16 @@ static kelp_status *binary_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_ASSERT(p->fn != NULL && p->walk.operands == 2);
     KELP_ASSERT(p->walk.outer * p->walk.inner == kelp_tensor_elements(args->outputs[0]));
-    p->a = args->inputs[0]->data;
-    p->b = args->inputs[1]->data;
-    p->y = args->outputs[0]->data;
+    set_side(&p->a, args->inputs[0]->dtype, args->inputs[0]->data);
+    set_side(&p->b, args->inputs[1]->dtype, args->inputs[1]->data);
+    set_side(&p->y, args->outputs[0]->dtype, args->outputs[0]->data);
     binary_run(p, args->env);
     return NULL;
 }
 
+/* Returns the function for the type; 16-bit floats are computed by that of float32. */
 static binary_fn find_entry(const binary_entry *table, kelp_dtype dtype) {
+    dtype = kelp_math_is_half(dtype) ? KELP_F32 : dtype;
     for (; table->fn != NULL; table++)
         if (table->dtype == dtype)
             return table->fn;
@@ -118,7 +173,7 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
             KELP_INVALID_ARGUMENT, "operator '%s' expects two tensors of one type: found %s and %s",
             kelp_node_op_type(args->node), kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
     p->fn = find_entry(table, a->dtype);
-    p->simd = simd >= 0 && a->dtype == KELP_F32 ? elementwise->bin[simd] : NULL;
+    p->simd = simd >= 0 && p->fn == find_entry(table, KELP_F32) ? elementwise->bin[simd] : NULL;
     if (p->fn == NULL)
         return kelp_ops_bad_type(args, a->dtype);
     int32_t rank = a->rank;
@@ -128,8 +183,6 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
         return kelp_ops_bad_shapes(args, a, b, "the shapes do not broadcast");
     if (out_dtype == KELP_DTYPE_INVALID)
         out_dtype = a->dtype;
-    p->size = kelp_ops_element_bytes(a->dtype);
-    p->out_size = kelp_ops_element_bytes(out_dtype);
     KELP_TRY(kelp_ops_set(args, 0, out_dtype, rank, shape));
     kelp_bcast_init(&p->walk, rank, shape, (const kelp_tensor *const[]){a, b}, 2);
     return NULL;
@@ -181,18 +234,15 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
     }
 #define NUMBER_ROWS(op) FLOAT_ROWS(op), SIGNED_ROWS(op), UNSIGNED_ROWS(op)
 
-/* Defines an operator that also supports float16 and bfloat16, computed as float32. */
-#define WIDENED(name, flags, reshape_fn, invoke_fn)                                           \
-    KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(binary_plan), reshape_fn, invoke_fn)     \
-    KELP_KERNEL(name, flags, KELP_CONVERTED_PLAN(sizeof(binary_plan)), 0, name##_reshape_any, \
-                name##_invoke_any);
+#define BINARY(name, flags, reshape_fn, invoke_fn) \
+    KELP_KERNEL(name, flags, sizeof(binary_plan), 0, reshape_fn, invoke_fn);
 #define OPERATOR(name, simd, out_dtype, flags, ...)                                       \
     static const binary_entry name##_table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {           \
         (void)state;                                                                      \
         return binary_reshape(args, name##_table, simd, out_dtype);                       \
     }                                                                                     \
-    WIDENED(name, flags, reshape_##name, binary_invoke)
+    BINARY(name, flags, reshape_##name, binary_invoke)
 #define INPLACE (KELP_OP_INPLACE_0 | KELP_OP_INPLACE_1)
 #define ARITHMETIC(name, simd) OPERATOR(name, simd, KELP_DTYPE_INVALID, INPLACE, NUMBER_ROWS(name))
 
@@ -310,7 +360,7 @@ static kelp_status *reshape_Mod(const void *state, kelp_op_args *args) {
     (void)state;
     return binary_reshape(args, fmod_form ? truncated : floored, -1, KELP_DTYPE_INVALID);
 }
-WIDENED(Mod, INPLACE, reshape_Mod, binary_invoke)
+BINARY(Mod, INPLACE, reshape_Mod, binary_invoke)
 
 /* ---- BitShift ---- */
 UNSIGNED(ShiftLeft, (b >= 8 * sizeof a ? 0 : (uint64_t)a << b))
@@ -345,7 +395,8 @@ static const binary_entry Min_table[] = {NUMBER_ROWS(Min), {KELP_DTYPE_INVALID, 
 static const binary_entry Max_table[] = {NUMBER_ROWS(Max), {KELP_DTYPE_INVALID, NULL}};
 static const binary_entry float_add[] = {FLOAT_ROWS(Add), {KELP_DTYPE_INVALID, NULL}};
 
-static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *table, int simd) {
+static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *table, int simd,
+                                     bool mean) {
     const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     binary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, args->input_count));
@@ -355,8 +406,7 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, first->shape, sizeof shape);
     p->fn = find_entry(table, first->dtype);
-    p->simd = simd >= 0 && first->dtype == KELP_F32 ? elementwise->bin[simd] : NULL;
-    p->size = p->out_size = kelp_ops_element_bytes(first->dtype);
+    p->simd = simd >= 0 && p->fn == find_entry(table, KELP_F32) ? elementwise->bin[simd] : NULL;
     if (p->fn == NULL)
         return kelp_ops_bad_type(args, first->dtype);
     for (int32_t i = 1; i < args->input_count; i++) {
@@ -366,49 +416,88 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
             return kelp_ops_bad_shapes(args, first, next,
                                        "types differ or shapes do not broadcast");
     }
-    return kelp_ops_set(args, 0, first->dtype, rank, shape);
+    KELP_TRY(kelp_ops_set(args, 0, first->dtype, rank, shape));
+    p->rounds_once = kelp_math_is_half(first->dtype) && (mean || args->input_count > 2);
+    return p->rounds_once ? kelp_ops_scratch(args, kelp_tensor_elements(args->outputs[0]),
+                                             sizeof(float), &p->sums)
+                          : NULL;
+}
+
+/* Returns the tensor of intermediate results. */
+static kelp_tensor variadic_sums(const kelp_op_args *args) {
+    const binary_plan *p = args->plan;
+    kelp_tensor sums = *args->outputs[0];
+    if (p->rounds_once) {
+        sums.dtype = KELP_F32;
+        sums.data = kelp_ops_scratch_at(args, p->sums);
+    }
+    return sums;
+}
+
+/* Combines all inputs and writes the result to `to`. */
+static void variadic_run(kelp_op_args *args, const kelp_tensor *to) {
+    binary_plan *p = args->plan;
+    const kelp_tensor sums = variadic_sums(args), *pair[2] = {args->inputs[0], NULL};
+    KELP_ASSERT(args->input_count > 1);
+    for (int32_t i = 1; i < args->input_count; i++) {
+        const kelp_tensor *result = i + 1 == args->input_count ? to : &sums;
+        pair[1] = args->inputs[i];
+        kelp_bcast_init(&p->walk, to->rank, to->shape, pair, 2);
+        set_side(&p->a, pair[0]->dtype, pair[0]->data);
+        set_side(&p->b, pair[1]->dtype, pair[1]->data);
+        set_side(&p->y, result->dtype, result->data);
+        binary_run(p, args->env);
+        pair[0] = result;
+    }
 }
 
 static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
-    binary_plan *p = args->plan;
-    const kelp_tensor *out = args->outputs[0], *pair[2] = {args->inputs[0], NULL};
+    const kelp_tensor *out = args->outputs[0];
     (void)state;
-    KELP_ASSERT(args->input_count > 0 && p->size == p->out_size);
-    if (args->input_count == 1) {
-        kelp_ops_memcpy(args->env, out->data, pair[0]->data, kelp_tensor_bytes(out));
-        return NULL;
-    }
-    for (int32_t i = 1; i < args->input_count; i++) {
-        pair[1] = args->inputs[i];
-        kelp_bcast_init(&p->walk, out->rank, out->shape, pair, 2);
-        p->a = pair[0]->data;
-        p->b = pair[1]->data;
-        p->y = out->data;
-        binary_run(p, args->env);
-        pair[0] = out;
-    }
+    KELP_ASSERT(args->input_count > 0);
+    if (args->input_count == 1)
+        kelp_ops_memcpy(args->env, out->data, args->inputs[0]->data, kelp_tensor_bytes(out));
+    else
+        variadic_run(args, out);
     return NULL;
 }
 
-static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
-    KELP_TRY(variadic_invoke(state, args));
-    const kelp_tensor *out = args->outputs[0];
-    int64_t count = kelp_tensor_elements(out);
-    for (int64_t i = 0; i < count; i++) {
-        if (out->dtype == KELP_F32)
-            ((float *)out->data)[i] /= (float)args->input_count;
-        else
-            ((double *)out->data)[i] /= (double)args->input_count;
+/* Divides sums by the number of inputs. */
+static void divide_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_op_args *args = userp;
+    const kelp_tensor sums = variadic_sums(args), *out = args->outputs[0];
+    float count = (float)args->input_count;
+    (void)worker;
+    if (sums.dtype == KELP_F64) {
+        for (int64_t i = begin; i < end; i++)
+            ((double *)sums.data)[i] /= (double)args->input_count;
+        return;
     }
+    for (int64_t i = begin; i < end; i += BLOCK) {
+        int64_t n = KELP_MIN((int64_t)BLOCK, end - i);
+        float *x = (float *)sums.data + i;
+        kelp_elementwise_kernels_get()->bin[KELP_BIN_DIV](x, x, &count, n, 1, 0);
+        if (sums.data != out->data)
+            kelp_math_store(out->dtype, out->data, i, n, x);
+    }
+}
+
+static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
+    const kelp_tensor sums = variadic_sums(args);
+    if (args->input_count == 1)
+        return variadic_invoke(state, args);
+    variadic_run(args, &sums);
+    kelp_op_parallel(args->env, kelp_tensor_elements(&sums), KELP_GRAIN_ELEMENTS, divide_range,
+                     args);
     return NULL;
 }
 
 #define VARIADIC(name, table, simd, invoke)                                     \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) { \
         (void)state;                                                            \
-        return variadic_reshape(args, table, simd);                             \
+        return variadic_reshape(args, table, simd, (invoke) == mean_invoke);    \
     }                                                                           \
-    WIDENED(name, 0, reshape_##name, invoke)
+    BINARY(name, 0, reshape_##name, invoke)
 VARIADIC(Min, Min_table, -1, variadic_invoke)
 VARIADIC(Max, Max_table, -1, variadic_invoke)
 VARIADIC(Sum, float_add, KELP_BIN_ADD, variadic_invoke)
@@ -429,7 +518,7 @@ static kelp_status *pow_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_ops_broadcast_shape(&rank, shape, b->rank, b->shape))
         return kelp_ops_bad_shapes(args, a, b, "the shapes do not broadcast");
     if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 &&
-        a->dtype != KELP_I64)
+        a->dtype != KELP_I64 && !kelp_math_is_half(a->dtype))
         return kelp_ops_bad_type(args, a->dtype);
     if (kelp_ops_element_bytes(b->dtype) == 0 || b->dtype == KELP_STRING)
         return kelp_ops_bad_type(args, b->dtype);
@@ -492,17 +581,34 @@ static bool pow_special(const float *x, double exponent, float *y, int64_t count
     return true;
 }
 
-/* Computes `count` floats, at most POW_BLOCK, of a row. Strides are 0 or 1. */
+/* Computes elements [index, index + count) of the output, at most POW_BLOCK, of type float, float16
+ * or bfloat16. `a` and `b` are indices of the operands; strides are 0 or 1. */
 static void pow_floats(const kelp_op_args *args, int64_t a, int64_t a_stride, int64_t b,
-                       int64_t b_stride, float *y, int64_t count) {
-    const kelp_tensor *exponents = args->inputs[1];
-    const float *x = (const float *)args->inputs[0]->data + a;
-    float block[POW_BLOCK];
-    if (a_stride == 1 && b_stride == 0 && pow_special(x, kelp_ops_read_f64(exponents, b), y, count))
-        return;
-    for (int64_t i = 0; i < (b_stride == 0 ? 1 : count); i++)
-        block[i] = (float)kelp_ops_read_f64(exponents, b + i);
-    kelp_math_kernels_get()->pow(y, x, block, count, (int)a_stride, (int)b_stride);
+                       int64_t b_stride, int64_t index, int64_t count) {
+    const kelp_tensor *bases = args->inputs[0], *exponents = args->inputs[1];
+    kelp_tensor *out = args->outputs[0];
+    bool half = kelp_math_is_half(bases->dtype);
+    float left[POW_BLOCK], right[POW_BLOCK], powers[POW_BLOCK];
+    const float *x = half ? left : (const float *)bases->data + a;
+    float *y = half ? powers : (float *)out->data + index;
+    if (half)
+        kelp_math_load(bases->dtype, bases->data, a, a_stride == 0 ? 1 : count, left);
+    if (a_stride != 1 || b_stride != 0 ||
+        !pow_special(x, kelp_ops_read_f64(exponents, b), y, count)) {
+        if (exponents->dtype == KELP_F32 || kelp_math_is_half(exponents->dtype))
+            kelp_math_load(exponents->dtype, exponents->data, b, b_stride == 0 ? 1 : count, right);
+        else
+            for (int64_t i = 0; i < (b_stride == 0 ? 1 : count); i++)
+                right[i] = (float)kelp_ops_read_f64(exponents, b + i);
+        kelp_math_kernels_get()->pow(y, x, right, count, (int)a_stride, (int)b_stride);
+    }
+    if (half)
+        kelp_math_store(out->dtype, out->data, index, count, powers);
+}
+
+/* Returns true for types that pow_floats computes. */
+static bool is_float32(kelp_dtype dtype) {
+    return dtype == KELP_F32 || kelp_math_is_half(dtype);
 }
 
 /* Computes elements [first, first + count) of a row. */
@@ -511,10 +617,9 @@ static void pow_row(const kelp_op_args *args, int64_t row, int64_t first, int64_
     int32_t last = p->walk.rank - 1;
     int64_t at[KELP_BCAST_MAX], sa = p->walk.strides[0][last], sb = p->walk.strides[1][last];
     kelp_bcast_row(&p->walk, row, at);
-    if (args->inputs[0]->dtype == KELP_F32) {
-        float *y = (float *)args->outputs[0]->data + row * p->walk.inner;
+    if (is_float32(args->inputs[0]->dtype)) {
         for (int64_t i = first; i < first + count; i += POW_BLOCK)
-            pow_floats(args, at[0] + i * sa, sa, at[1] + i * sb, sb, y + i,
+            pow_floats(args, at[0] + i * sa, sa, at[1] + i * sb, sb, row * p->walk.inner + i,
                        KELP_MIN((int64_t)POW_BLOCK, first + count - i));
         return;
     }
@@ -539,7 +644,7 @@ static void pow_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *pow_invoke(const void *state, kelp_op_args *args) {
     const binary_plan *p = args->plan;
     (void)state;
-    int64_t grain = args->inputs[0]->dtype == KELP_F32 ? 2 * KELP_GRAIN_LIBM : KELP_GRAIN_LIBM;
+    int64_t grain = is_float32(args->inputs[0]->dtype) ? 2 * KELP_GRAIN_LIBM : KELP_GRAIN_LIBM;
     if (p->walk.outer == 1)
         kelp_op_parallel(args->env, p->walk.inner, grain, pow_range, args);
     else if (p->walk.inner > 0)
@@ -547,4 +652,4 @@ static kelp_status *pow_invoke(const void *state, kelp_op_args *args) {
                          args);
     return NULL;
 }
-WIDENED(Pow, KELP_OP_INPLACE_0, pow_reshape, pow_invoke)
+BINARY(Pow, KELP_OP_INPLACE_0, pow_reshape, pow_invoke)

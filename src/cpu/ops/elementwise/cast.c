@@ -3,6 +3,7 @@
  * specification, Cast-25. */
 #include "base/assert.h"
 #include "base/str.h"
+#include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/convert.h"
 
@@ -338,6 +339,14 @@ static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
         return format_all(args);
     if (x->dtype == KELP_STRING)
         return parse_all(args, &rule);
+    if (kelp_math_is_half(x->dtype) && y->dtype == KELP_F32) {
+        kelp_ops_load_f32(args->env, x, y->data);
+        return NULL;
+    }
+    if (x->dtype == KELP_F32 && kelp_math_is_half(y->dtype)) {
+        kelp_ops_store_f32(args->env, x->data, y);
+        return NULL;
+    }
     if (find_cast(x->dtype, y->dtype) == NULL) {
         cast_elements(x, y, &rule);
         return NULL;

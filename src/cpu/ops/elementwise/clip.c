@@ -6,6 +6,9 @@
 
 #include <float.h>
 
+/* Elements of 16-bit floats that are converted at a time. */
+#define BLOCK 512
+
 static kelp_status *clip_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
@@ -19,7 +22,7 @@ static kelp_status *clip_reshape(const void *state, kelp_op_args *args) {
     if (x->dtype == KELP_STRING || x->dtype == KELP_BOOL || kelp_ops_element_bytes(x->dtype) == 0 ||
         kelp_ops_element_bytes(x->dtype) > 8)
         return kelp_ops_bad_type(args, x->dtype);
-    if (kelp_ops_version(args) < 11 && x->dtype != KELP_F32 && x->dtype != KELP_F64)
+    if (kelp_ops_version(args) < 11 && !kelp_ops_is_float(x->dtype))
         return kelp_ops_bad_type(args, x->dtype); /* the attributes are floats */
     return kelp_ops_set_like(args, 0, x);
 }
@@ -27,6 +30,7 @@ static kelp_status *clip_reshape(const void *state, kelp_op_args *args) {
 typedef struct clip_job {
     const void *x, *low, *high;
     void *y;
+    kelp_dtype dtype;
 } clip_job;
 
 /* as NumPy: min(max(x, low), high); NaN is preserved */
@@ -56,17 +60,38 @@ CLIP(u16, uint16_t)
 CLIP(u32, uint32_t)
 CLIP(u64, uint64_t)
 
+/* 16-bit floats are clipped as float32 in blocks; the bounds are float32. */
+static void clip_half(void *userp, int64_t begin, int64_t end, int worker) {
+    const clip_job *job = userp;
+    float block[BLOCK];
+    clip_job inner = {.x = block, .y = block, .low = job->low, .high = job->high};
+    for (int64_t i = begin; i < end; i += BLOCK) {
+        int64_t count = KELP_MIN((int64_t)BLOCK, end - i);
+        kelp_math_load(job->dtype, job->x, i, count, block);
+        clip_f32(&inner, 0, count, worker);
+        kelp_math_store(job->dtype, job->y, i, count, block);
+    }
+}
+
 static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0], *low = kelp_ops_in(args, 1),
                       *high = kelp_ops_in(args, 2);
     float old_low = kelp_node_attr_f32(args->node, "min", -FLT_MAX);
     float old_high = kelp_node_attr_f32(args->node, "max", FLT_MAX);
     double wide_low = (double)old_low, wide_high = (double)old_high;
+    float bounds[2];
     clip_job job = {x->data, low ? low->data : NULL, high ? high->data : NULL,
-                    args->outputs[0]->data};
+                    args->outputs[0]->data, x->dtype};
     (void)state;
     KELP_ASSERT(low == NULL || low->dtype == x->dtype);
     KELP_ASSERT(high == NULL || high->dtype == x->dtype);
+    for (int i = 0; i < 2 && kelp_math_is_half(x->dtype); i++) {
+        const void **bound = i == 0 ? &job.low : &job.high;
+        if (*bound == NULL)
+            continue;
+        kelp_math_load(x->dtype, *bound, 0, 1, &bounds[i]);
+        *bound = &bounds[i];
+    }
     if (kelp_ops_version(args) < 11) {
         job.low = x->dtype == KELP_F64 ? (const void *)&wide_low : &old_low;
         job.high = x->dtype == KELP_F64 ? (const void *)&wide_high : &old_high;
@@ -78,6 +103,8 @@ static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
                          &job);                                                                  \
         return NULL;
         CASE(KELP_F32, f32)
+        CASE(KELP_F16, half)
+        CASE(KELP_BF16, half)
         CASE(KELP_F64, f64)
         CASE(KELP_I8, i8)
         CASE(KELP_I16, i16)
@@ -92,5 +119,4 @@ static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, x->dtype);
     }
 }
-KELP_CONVERTED_PHASES(clip, kelp_widened, 0, clip_reshape, clip_invoke)
-KELP_KERNEL(Clip, KELP_OP_INPLACE_0, KELP_CONVERTED_PLAN(0), 0, clip_reshape_any, clip_invoke_any);
+KELP_KERNEL(Clip, KELP_OP_INPLACE_0, 0, 0, clip_reshape, clip_invoke);

@@ -42,11 +42,11 @@ static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
     const kelp_tensor *skip = kelp_ops_in(p->args, 2);
     float x[CHUNK], s[CHUNK];
     KELP_ASSERT(count > 0 && count <= CHUNK);
-    kelp_tensor_load_f32(p->args->inputs[0], first, count, x);
+    kelp_math_load(p->args->inputs[0]->dtype, p->args->inputs[0]->data, first, count, x);
     if (p->bias != NULL)
         elementwise->bin[KELP_BIN_ADD](x, x, p->bias + first % p->row, count, 1, 1);
     if (skip != NULL) {
-        kelp_tensor_load_f32(skip, first, count, s);
+        kelp_math_load(skip->dtype, skip->data, first, count, s);
         elementwise->bin[KELP_BIN_ADD](x, x, s, count, 1, 1);
     }
     if (p->alpha != 0) { /* x * sigmoid(alpha * x) */
@@ -57,7 +57,7 @@ static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
     } else {
         elementwise->act[p->act](x, x, count);
     }
-    kelp_tensor_store_f32(p->args->outputs[0], first, count, x);
+    kelp_math_store(p->args->outputs[0]->dtype, p->args->outputs[0]->data, first, count, x);
 }
 
 static void gelu_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -139,13 +139,14 @@ static void split_range(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < half; i += CHUNK) {
             int64_t count = KELP_MIN((int64_t)CHUNK, half - i);
-            kelp_tensor_load_f32(x, row * p->row + i, count, a);
-            kelp_tensor_load_f32(x, row * p->row + half + i, count, b);
+            kelp_math_load(x->dtype, x->data, row * p->row + i, count, a);
+            kelp_math_load(x->dtype, x->data, row * p->row + half + i, count, b);
             elementwise->bin[KELP_BIN_ADD](a, a, p->bias + i, count, 1, 1);
             elementwise->bin[KELP_BIN_ADD](b, b, p->bias + half + i, count, 1, 1);
             elementwise->act[KELP_ACT_GELU](b, b, count);
             elementwise->bin[KELP_BIN_MUL](a, a, b, count, 1, 1);
-            kelp_tensor_store_f32(p->args->outputs[0], row * half + i, count, a);
+            kelp_math_store(p->args->outputs[0]->dtype, p->args->outputs[0]->data, row * half + i,
+                            count, a);
         }
 }
 

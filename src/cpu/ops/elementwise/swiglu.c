@@ -3,6 +3,7 @@
  * Improve Transformer", 2020. */
 #include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -31,16 +32,6 @@ static void wide_chunk(const kelp_elementwise_kernels *elementwise, float alpha,
     elementwise->bin[KELP_BIN_MUL](y, gate, b, count, 1, 1);
 }
 
-/* Rounds each step, as the function body of the specification does. */
-static void narrow_chunk(kelp_dtype t, float alpha, const float *a, const float *b, float *y,
-                         int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        float e = kelp_real_round(t, expf(-kelp_real_round(t, alpha * a[i])));
-        float gate = kelp_real_round(t, 1.0f / kelp_real_round(t, 1.0f + e));
-        y[i] = kelp_real_round(t, a[i] * gate) * b[i];
-    }
-}
-
 static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = userp;
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[1];
@@ -64,10 +55,10 @@ static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
                        (float *)y->data + i, count);
             continue;
         }
-        kelp_tensor_load_f32(a, i, count, left);
-        kelp_tensor_load_f32(b, i, count, right);
-        narrow_chunk(a->dtype, kelp_real_round(a->dtype, alpha), left, right, left, count);
-        kelp_tensor_store_f32(y, i, count, left);
+        kelp_math_load(a->dtype, a->data, i, count, left);
+        kelp_math_load(b->dtype, b->data, i, count, right);
+        wide_chunk(elementwise, alpha, left, right, left, count);
+        kelp_math_store(y->dtype, y->data, i, count, left);
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp::WeightMatMul, which passes create: float A times constant weights that stay 8-bit integers
- * in memory (A, W [k, n], one scale and zero point or one for each column, bias; attribute
- * activation). A slice of a panel is converted to floats in the cache and multiplied by all rows.
- * The weights need a quarter of the memory and bandwidth of floats.
+ * kelp::WeightMatMul, which passes create: float A times constant weights that stay in 8 or 16 bits
+ * in memory (A, W [k, n], for integers one scale and zero point or one for each column, bias;
+ * attribute activation). A slice of a panel is converted to floats in the cache and multiplied by
+ * all rows. The weights need a quarter or half of the memory and bandwidth of floats.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -11,6 +11,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/int8/int8_kernels.h"
+#include "cpu/ops/converted.h"
 #include "cpu/ops/operand.h"
 
 #define WIDTH KELP_INT8_WIDE_COLUMNS
@@ -22,8 +23,9 @@ enum { A, W, SCALE, ZERO, BIAS };
 typedef struct weights_state {
     int64_t k, n, panels;
     bool has_zeros;
-    const float *scale, *zero; /* of panels * WIDTH columns */
-    const int8_t *bytes;       /* panels of [k][WIDTH] */
+    kelp_dtype dtype;          /* of the panels: int8, float16 or bfloat16 */
+    const float *scale, *zero; /* of integers: of panels * WIDTH columns */
+    const char *elements;      /* panels of [k][WIDTH] */
     kelp_op_packed packed;     /* scales, zero points and panels, in this order */
 } weights_state;
 
@@ -41,22 +43,40 @@ static bool is_row(const kelp_tensor *tensor, int64_t n) {
 static kelp_status *check_constants(const kelp_node *node) {
     const kelp_tensor *w = kelp_ops_constant(node, W), *scale = kelp_ops_constant(node, SCALE),
                       *zero = kelp_ops_constant(node, ZERO);
+    if (w != NULL && w->rank == 2 && kelp_math_is_half(w->dtype) && scale == NULL && zero == NULL)
+        return NULL;
     bool good = w != NULL && w->rank == 2 && (w->dtype == KELP_I8 || w->dtype == KELP_U8) &&
                 scale != NULL && scale->dtype == KELP_F32 && is_row(scale, w->shape[1]);
     if (good && kelp_ops_has_input(node, ZERO))
         good = zero != NULL && zero->dtype == w->dtype && is_row(zero, w->shape[1]);
     return good ? NULL
                 : KELP_ERROR(KELP_INVALID_ARGUMENT,
-                             "operator 'WeightMatMul' expects constant 8-bit weights [k, n] with "
-                             "one scale and zero point, or one for each column");
+                             "operator 'WeightMatMul' expects constant weights [k, n] of 16-bit "
+                             "floats, or of 8-bit integers with one scale and zero point, or one "
+                             "for each column");
 }
 
-static bool packed_size(int64_t k, int64_t panels, size_t *out) {
-    size_t columns, bytes, numbers;
-    return kelp_size_mul((size_t)panels, WIDTH, &columns) &&
-           kelp_size_mul(columns, (size_t)k, &bytes) &&
-           kelp_size_mul(columns, 2 * sizeof(float), &numbers) &&
+static bool packed_size(const weights_state *s, size_t *out) {
+    size_t columns, bytes, numbers = 0;
+    bool half = kelp_math_is_half(s->dtype);
+    return kelp_size_mul((size_t)s->panels, WIDTH, &columns) &&
+           kelp_size_mul(columns, (size_t)s->k, &bytes) &&
+           kelp_size_mul(bytes, half ? sizeof(uint16_t) : 1, &bytes) &&
+           (half || kelp_size_mul(columns, 2 * sizeof(float), &numbers)) &&
            kelp_size_add(bytes, numbers, out);
+}
+
+/* Packs 16-bit weights, which may be unaligned. */
+static void pack_halves(const kelp_tensor *w, const weights_state *s, char *to) {
+    size_t row = WIDTH * sizeof(uint16_t);
+    for (int64_t panel = 0; panel < s->panels; panel++) {
+        size_t size = (size_t)KELP_MIN((int64_t)WIDTH, s->n - panel * WIDTH) * sizeof(uint16_t);
+        const char *from = (const char *)w->data + (size_t)panel * row;
+        for (int64_t i = 0; i < s->k; i++, to += row, from += (size_t)s->n * sizeof(uint16_t)) {
+            memcpy(to, from, size);
+            memset(to + size, 0, row - size);
+        }
+    }
 }
 
 static void pack(const kelp_tensor *w, const kelp_tensor *scale, const kelp_tensor *zero,
@@ -99,14 +119,23 @@ static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env
     s->k = w->shape[0];
     s->n = w->shape[1];
     s->panels = (s->n + WIDTH - 1) / WIDTH;
-    if (!packed_size(s->k, s->panels, &packing.size_bytes))
+    s->dtype = kelp_math_is_half(w->dtype) ? w->dtype : KELP_I8;
+    if (!packed_size(s, &packing.size_bytes))
         return kelp_status_oom();
+    if (s->dtype != KELP_I8)
+        packing.layout = "halves/1";
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &s->packed, &memory));
+    s->elements = s->packed.data;
+    if (s->dtype != KELP_I8) {
+        if (memory != NULL)
+            pack_halves(w, s, memory);
+        return NULL;
+    }
     if (memory != NULL)
         pack(w, scale, zero, s, memory);
     s->scale = s->packed.data;
     s->zero = s->scale + s->panels * WIDTH;
-    s->bytes = (const int8_t *)(s->zero + s->panels * WIDTH);
+    s->elements = (const char *)(s->zero + s->panels * WIDTH);
     for (int64_t j = 0; j < s->panels * WIDTH; j++)
         s->has_zeros = s->has_zeros || s->zero[j] != 0;
     return NULL;
@@ -124,7 +153,7 @@ static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
     const weights_state *s = state;
     weights_plan *p = args->plan;
     KELP_ASSERT(s != NULL); /* create requires constant weights */
-    KELP_TRY(kelp_ops_check(args, 3));
+    KELP_TRY(kelp_ops_check(args, s->dtype == KELP_I8 ? 3 : 2));
     const kelp_tensor *a = args->inputs[A], *bias = kelp_ops_in(args, BIAS);
     int64_t shape[KELP_MAX_RANK];
     if (a->dtype != KELP_F32)
@@ -143,6 +172,16 @@ static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, KELP_F32, a->rank, shape);
 }
 
+/* Converts `depth` rows of a panel from row `k` on. */
+static void widen(const weights_state *s, int64_t column, int64_t k, int64_t depth, float *slice) {
+    int64_t at = column * s->k + k * WIDTH;
+    if (s->dtype != KELP_I8)
+        kelp_math_load(s->dtype, s->elements, at, depth * WIDTH, slice);
+    else
+        kelp_int8_kernels_get()->widen((const int8_t *)s->elements + at, depth, s->scale + column,
+                                       s->has_zeros ? s->zero + column : NULL, slice);
+}
+
 /* Runs units. A unit is some rows of the columns of one panel. */
 static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
@@ -150,7 +189,6 @@ static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
     const weights_plan *p = userp;
     const weights_state *s = p->state;
     const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
-    const kelp_int8_kernels *loops = kelp_int8_kernels_get();
     float slice[SLICE * WIDTH] __attribute__((aligned(64)));
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -161,8 +199,7 @@ static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
         float *c = (float *)p->args->outputs[0]->data + row * s->n + column;
         for (int64_t k = 0; k < s->k || k == 0; k += SLICE) {
             int64_t depth = KELP_MIN((int64_t)SLICE, s->k - k);
-            loops->widen(s->bytes + column * s->k + k * WIDTH, depth, s->scale + column,
-                         s->has_zeros ? s->zero + column : NULL, slice);
+            widen(s, column, k, depth, slice);
             gemm->block(&(kelp_gemm_block){.a = a + k,
                                            .b = slice,
                                            .c = c,

@@ -4,9 +4,9 @@
  * 2018. */
 #include "base/assert.h"
 #include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/math/load.h"
 #include "cpu/kernels/norm/norm_kernels.h"
 #include "cpu/ops/kernel.h"
-#include "tensor/real.h"
 
 #include <math.h>
 
@@ -14,6 +14,7 @@ typedef struct group_plan {
     int64_t groups, channels, inner; /* groups of an image, channels of a group */
     bool of_group;                   /* scale and bias have one value for each group */
     double epsilon;
+    size_t floats; /* in scratch memory: a group of 16-bit floats as float32, for each worker */
     const kelp_op_args *args;
 } group_plan;
 
@@ -61,17 +62,20 @@ static kelp_status *group_reshape(kelp_op_args *args, int64_t groups, bool of_gr
             return kelp_ops_bad_shapes(args, x, args->inputs[i],
                                        of_group ? "expected one value for each group"
                                                 : "expected one value for each channel");
+    if (kelp_math_is_half(x->dtype))
+        KELP_TRY(kelp_ops_scratch(args, kelp_round_up(p->channels * p->inner, 16),
+                                  sizeof(float) * (size_t)kelp_op_env_threads(args->env),
+                                  &p->floats));
     return kelp_ops_set_like(args, 0, x);
 }
 
-/* Normalizes float32 with the kernel of layer norms, then scales each channel. */
-static void group_floats(const group_plan *p, int64_t group) {
+/* Normalizes a group with the kernel of layer norms, then scales each channel. `y` may be `x`. */
+static void group_floats(const group_plan *p, int64_t group, const float *x, float *y) {
     const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const kelp_op_args *args = p->args;
     int64_t count = p->channels * p->inner;
-    const float *x = (const float *)args->inputs[0]->data + group * count;
-    float *y = (float *)args->outputs[0]->data + group * count, mean, inverse;
+    float mean, inverse;
     norm->layer_norm(x, NULL, NULL, NULL, (float)p->epsilon, false, NULL, y, count, &mean,
                      &inverse);
     for (int64_t c = 0; c < p->channels; c++, y += p->inner) {
@@ -83,24 +87,35 @@ static void group_floats(const group_plan *p, int64_t group) {
     }
 }
 
+static void group_doubles(const group_plan *p, int64_t group) {
+    const kelp_op_args *args = p->args;
+    int64_t count = p->channels * p->inner;
+    double mean, variance;
+    moments(args->inputs[0], group * count, count, &mean, &variance);
+    for (int64_t c = 0; c < p->channels; c++) {
+        int64_t index = p->of_group ? group % p->groups : group % p->groups * p->channels + c;
+        double factor = kelp_ops_read_f64(args->inputs[1], index) / sqrt(variance + p->epsilon);
+        affine(args, group * count + c * p->inner, p->inner, factor,
+               kelp_ops_read_f64(args->inputs[2], index) - mean * factor);
+    }
+}
+
 static void group_range(void *userp, int64_t begin, int64_t end, int worker) {
     const group_plan *p = userp;
     const kelp_op_args *args = p->args;
+    const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
     int64_t count = p->channels * p->inner;
-    bool floats = args->inputs[0]->dtype == KELP_F32;
-    (void)worker;
+    float *floats = kelp_ops_scratch_at(args, p->floats);
+    floats += worker * kelp_round_up(count, 16);
     for (int64_t at = begin; at < end; at++) {
-        double mean, variance;
-        if (floats) {
-            group_floats(p, at);
-            continue;
-        }
-        moments(args->inputs[0], at * count, count, &mean, &variance);
-        for (int64_t c = 0; c < p->channels; c++) {
-            int64_t index = p->of_group ? at % p->groups : at % p->groups * p->channels + c;
-            double factor = kelp_ops_read_f64(args->inputs[1], index) / sqrt(variance + p->epsilon);
-            affine(args, at * count + c * p->inner, p->inner, factor,
-                   kelp_ops_read_f64(args->inputs[2], index) - mean * factor);
+        if (x->dtype == KELP_F64) {
+            group_doubles(p, at);
+        } else if (x->dtype == KELP_F32) {
+            group_floats(p, at, (const float *)x->data + at * count, (float *)y->data + at * count);
+        } else {
+            kelp_math_load(x->dtype, x->data, at * count, count, floats);
+            group_floats(p, at, floats, floats);
+            kelp_math_store(y->dtype, y->data, at * count, count, floats);
         }
     }
 }

@@ -2,6 +2,7 @@
 #include "cpu/ops/reduce/ordered.h"
 
 #include "base/assert.h"
+#include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ const void *kelp_ordered_load(const kelp_ordered_type *type, const kelp_tensor *
     if (x->dtype == type->dtype)
         return (const char *)x->data + (size_t)first * type->bytes;
     if (type->dtype == KELP_F32)
-        kelp_real_load_f32(x->dtype, x->data, first, count, block->f32);
+        kelp_math_load(x->dtype, x->data, first, count, block->f32);
     else if (type->dtype == KELP_F64)
         kelp_real_load_f64(x->dtype, x->data, first, count, block->f64);
     else
@@ -44,6 +45,13 @@ const void *kelp_ordered_gather(const kelp_ordered_type *type, const kelp_tensor
     if (x->dtype == KELP_F32) {
         for (int64_t i = 0; i < count; i++)
             block->f32[i] = ((const float *)x->data)[first + i * step];
+        return block;
+    }
+    if (kelp_math_is_half(x->dtype)) {
+        uint16_t halves[KELP_ORDERED_BLOCK];
+        for (int64_t i = 0; i < count; i++)
+            halves[i] = ((const uint16_t *)x->data)[first + i * step];
+        kelp_math_load(x->dtype, halves, 0, count, block->f32);
         return block;
     }
     for (int64_t i = 0; i < count; i++) {

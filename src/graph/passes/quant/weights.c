@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps large constant 8-bit weights, DequantizeLinear(w) or Mul(Cast(w), scale), in 8 bits where
- * they are multiplied with floats:
+ * Keeps large constant weights in 8 or 16 bits where they are multiplied with floats. They are
+ * DequantizeLinear(w), Mul(Cast(w), scale), or Cast(w) of 16-bit floats:
  *
  *   MatMul(x, weights)[ → Add of a bias][ → activation]  becomes  kelp::WeightMatMul;
  *   Gather(weights, rows)  becomes  Mul(Cast(Gather(w, rows)), Gather(scale, rows)).
  *
- * Runs before constant folding, which dequantizes other weights.
+ * Runs before constant folding, which converts other weights.
  */
 #include "base/checked.h"
 #include "graph/passes/quant/quant.h"
@@ -15,6 +15,7 @@
 
 /* Smaller weights stay in the cache as floats, which is faster. */
 #define KEEP_MIN_ELEMENTS 65536
+#define KEEP_MIN_HALVES 1048576
 #define KEEP_MIN_TABLE 1048576
 
 typedef struct weights {
@@ -83,18 +84,33 @@ static bool match_weights(const kelp_value *value, weights *out) {
 }
 
 /* ---- MatMul ---- */
+/* Gets constant 16-bit floats that are cast to float32. */
+static bool match_halves(const kelp_value *value, weights *out) {
+    const kelp_node *cast = kelp_match_producer(value, KELP_OP(Cast));
+    const kelp_tensor *w =
+        cast != NULL && cast->inputs[0] != NULL ? cast->inputs[0]->constant : NULL;
+    if (w == NULL || (w->dtype != KELP_F16 && w->dtype != KELP_BF16) || w->rank != 2 ||
+        kelp_tensor_elements(w) < KEEP_MIN_HALVES)
+        return false;
+    *out = (weights){cast->inputs[0], NULL, NULL, -1};
+    return true;
+}
+
 static kelp_status *keep_matmul(kelp_block *block, kelp_node *matmul, bool *out_done) {
     weights w;
     const kelp_value *x = matmul->inputs[0];
-    if (x->dtype != KELP_F32 || x->constant != NULL || !match_weights(matmul->inputs[1], &w) ||
-        w.bytes->constant->rank != 2 || (w.axis != 1 && w.axis != -1) ||
-        kelp_tensor_elements(w.bytes->constant) < KEEP_MIN_ELEMENTS)
+    if (x->dtype != KELP_F32 || x->constant != NULL)
+        return NULL;
+    if (!match_halves(matmul->inputs[1], &w) &&
+        (!match_weights(matmul->inputs[1], &w) || w.bytes->constant->rank != 2 ||
+         (w.axis != 1 && w.axis != -1) ||
+         kelp_tensor_elements(w.bytes->constant) < KEEP_MIN_ELEMENTS))
         return NULL;
     kelp_quant_chain c = {.last = NULL};
     kelp_quant_take(&c, matmul);
     kelp_quant_follow_floats(&c, w.bytes->constant->shape[1]);
     kelp_value *inputs[5] = {matmul->inputs[0], w.bytes, w.scale, w.zero, c.inputs[KELP_Q_ADDEND]};
-    size_t count = inputs[4] != NULL ? 5 : w.zero != NULL ? 4 : 3;
+    size_t count = inputs[4] != NULL ? 5 : w.zero != NULL ? 4 : w.scale != NULL ? 3 : 2;
     *out_done = true;
     return kelp_quant_replace_by(block, &c, KELP_OP_KELP(WeightMatMul), inputs, count, NULL);
 }
