@@ -17,6 +17,7 @@
 /* For a request that is incomplete when the server stops. */
 #define KELP_HTTP_STOP_REQUEST_NS KELP_HTTP_SECOND_NS
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
+#define KELP_HTTP_FIRST_READ_BYTES ((size_t)2048) /* of a connection */
 
 typedef struct kelp_http2_thread kelp_http2_thread;
 typedef struct kelp_tls_buffers kelp_tls_buffers;
