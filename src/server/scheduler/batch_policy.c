@@ -301,16 +301,17 @@ static uint64_t expires_at_ns(const kelp_policy *base) {
 }
 
 /* Returns true if the queue should be searched for cancelled requests: some were cancelled, and the
- * queue is short or was not searched for a while, because a search must not make rejections slow.
- */
+ * queue is short in comparison, or was not searched for a while, because a search must not make
+ * rejections slow. */
 static bool should_search(batch_policy *policy) {
     enum { SHORT = 64 };
     const kelp_request *head = policy->queue.head;
     if (head == NULL)
         return false;
     unsigned cancelled = atomic_load_explicit(&head->model->cancellations, memory_order_acquire);
+    unsigned recent = cancelled - policy->cancelled;
     policy->rejected++;
-    if (cancelled == policy->cancelled || policy->queue.size / SHORT > policy->rejected)
+    if (recent == 0 || policy->queue.size / SHORT > (uint64_t)policy->rejected + recent)
         return false;
     policy->cancelled = cancelled;
     policy->rejected = 0;

@@ -678,10 +678,11 @@ static void expire(void *userp) {
 
 void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    if (pool->has_expiry && pool->policy->ops->size(pool->policy) > 0) {
-        pool->expires_soon = true;
+    if (pool->has_expiry && !pool->expires_soon && pool->policy->ops->size(pool->policy) > 0) {
         pool->expires_ns = pool->now_ns();
-        kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+        kelp_status *status = kelp_timer_set(&pool->expiry, pool->expires_ns);
+        pool->expires_soon = status == NULL;
+        kelp_status_free(status);
     }
     pthread_mutex_unlock(&pool->lock);
 }
