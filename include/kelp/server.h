@@ -23,6 +23,36 @@ extern "C" {
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 KELP_InferenceRequestCheckQueue(TRITONSERVER_InferenceRequest *request);
 
+/* Lets a request skip the queue delay of dynamic batching, until it is deleted, if it may execute
+ * on the thread that submits it. If no instance is idle, it is queued and joins a batch as usual.
+ * Without effect with a latency target or a batching strategy. A front end calls it while its
+ * threads are busy: batches then form while instances execute, and a thread that waits for larger
+ * ones needs more CPU time than they save. INVALID_ARG for NULL. The request is not in flight. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+KELP_InferenceRequestSkipQueueDelay(TRITONSERVER_InferenceRequest *request);
+
+/* The batches that a thread executes when their queue delay ends. Without it, a thread of the
+ * server does, which costs two more wake-ups of threads for each batch. Used by one thread, such as
+ * an event loop, which calls KELP_DueBatchesExecute in time; if it is late by more than 2 ms, a
+ * thread of the server executes the batch. */
+typedef struct KELP_DueBatches KELP_DueBatches;
+
+/* Creates an object without batches; RESOURCE_EXHAUSTED is reported as UNAVAILABLE. The caller
+ * deletes it. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *KELP_DueBatchesNew(KELP_DueBatches **due);
+/* Deletes the object. Requests in flight may refer to it. NULL is allowed. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *KELP_DueBatchesDelete(KELP_DueBatches *due);
+/* Lets the submitting thread execute the batch of a request that waits for its queue delay, if the
+ * execution is short enough for this thread (NULL, the default: a thread of the server). Until the
+ * request is deleted. INVALID_ARG for a `request` that is NULL. The request is not in flight. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+KELP_InferenceRequestSetDueBatches(TRITONSERVER_InferenceRequest *request, KELP_DueBatches *due);
+/* Executes the batches that are due, and sets `*next_ns` to the time (CLOCK_MONOTONIC) of the next
+ * one, UINT64_MAX if none waits. To be called at this time, and after requests were submitted with
+ * `due`. Responses arrive during the call. INVALID_ARG for NULL. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *KELP_DueBatchesExecute(KELP_DueBatches *due,
+                                                                 uint64_t *next_ns);
+
 /* The formats of KELP_ServerMetrics. */
 typedef enum KELP_metricsformat_enum {
     KELP_METRICS_OPENMETRICS, /* OpenMetrics 1.0, with exemplars; counters have the type `unknown`

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The event loop on real pipes, threads and signals: order of posts and timers, files removed in
- * the middle of a round, stops from anywhere. Nothing here depends on how fast the machine is. */
+ * the middle of a round, stops from anywhere, the load. Nothing here depends on how fast the
+ * machine is. */
 #include "base/sync/loop.h"
 
 #include "base/checked.h"
@@ -378,6 +379,41 @@ static void stop_before_run_and_run_again(void **state) {
     kelp_event_loop_destroy(NULL);
 }
 
+/* ---- the load ---- */
+typedef struct load_watch {
+    kelp_event_loop_timer timer;
+    kelp_event_loop *loop;
+    bool works; /* or waits */
+} load_watch;
+
+static void work_or_wait(kelp_event_loop_timer *timer) {
+    enum { STEP_NS = 10000000 };
+    load_watch *watch = timer->userp;
+    if (kelp_event_loop_is_busy(watch->loop) == watch->works) {
+        kelp_event_loop_stop(watch->loop);
+        return;
+    }
+    uint64_t end_ns = kelp_now_ns() + STEP_NS;
+    while (watch->works && kelp_now_ns() < end_ns)
+        continue;
+    assert_null(kelp_event_loop_timer_set(watch->loop, timer, end_ns));
+}
+
+static void a_loop_that_works_is_busy(void **state) {
+    (void)state;
+    kelp_event_loop *loop = create();
+    load_watch watch = {.timer = {.fn = work_or_wait}, .loop = loop};
+    watch.timer.userp = &watch;
+    assert_false(kelp_event_loop_is_busy(loop));
+    for (int i = 0; i < 4; i++) {
+        watch.works = i % 2 == 0;
+        assert_null(kelp_event_loop_timer_set(loop, &watch.timer, 0));
+        assert_null(kelp_event_loop_run(loop));
+        assert_int_equal(kelp_event_loop_is_busy(loop), watch.works);
+    }
+    kelp_event_loop_destroy(loop);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readable_and_hung_up),
@@ -392,6 +428,7 @@ int main(void) {
         cmocka_unit_test(a_task_that_posts_itself_does_not_starve_files),
         cmocka_unit_test(stop_from_a_signal_handler),
         cmocka_unit_test(stop_before_run_and_run_again),
+        cmocka_unit_test(a_loop_that_works_is_busy),
     };
     return cmocka_run_group_tests_name("base.loop", tests, NULL, NULL);
 }

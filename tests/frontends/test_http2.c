@@ -270,6 +270,41 @@ static void a_reset_stream_cancels_its_exchange_only(void **state) {
     echo_stop(server);
 }
 
+/* More requests than the server processes, or cancels, in a round of its loop: they arrive
+ * together, and the connection ends while most of them are held. Some are answered meanwhile, or
+ * incomplete.
+ */
+static void many_requests_arrive_and_end_together(void **state) {
+    enum { HELD = 150, OTHERS = 50 };
+    static const char *const paths[] = {"/thread", "/blocking", "/parts", "/"};
+    (void)state;
+    kelp_http_server *server = start(&client);
+    http2_reply *replies[200];
+    for (int i = 0; i < 200; i++)
+        replies[i] = post("/", "abc");
+    for (int i = 0; i < 200; i++)
+        http2_client_expect(&client, replies[i], 200, "echo:abc");
+    for (int i = 0; i < HELD; i++)
+        (void)post("/hold", "abc");
+    for (int i = 0; i < OTHERS; i++)
+        (void)post(paths[i % 4], "abc");
+    for (int i = 0; i < OTHERS; i++)
+        (void)post_later("/");
+    http2_client_flush(&client);
+    echo_wait(&echo.requests, 200 + HELD + OTHERS);
+    http2_client_close(&client);
+    echo_wait(&echo.cleared, 200 + HELD + OTHERS);
+    assert_in_range(echo.cancelled, HELD, HELD + OTHERS);
+    http2_client_connect(&client, kelp_http_server_port(server, 0));
+    http2_client_expect(&client, post("/", "abc"), 200, "echo:abc");
+    for (int i = 0; i < HELD; i++)
+        (void)post("/hold", "abc");
+    http2_client_flush(&client);
+    echo_wait(&echo.requests, 201 + 2 * HELD + OTHERS);
+    http2_client_close(&client);
+    echo_stop(server); /* while the requests end */
+}
+
 /* A client that reads nothing, resets streams whose responses are partially written. */
 static void a_reset_during_the_response_is_handled(void **state) {
     (void)state;
@@ -409,6 +444,7 @@ int main(void) {
         cmocka_unit_test(unconsumed_bytes_stop_the_client),
         cmocka_unit_test(invalid_requests_are_answered),
         cmocka_unit_test(a_reset_stream_cancels_its_exchange_only),
+        cmocka_unit_test(many_requests_arrive_and_end_together),
         cmocka_unit_test(a_reset_during_the_response_is_handled),
         cmocka_unit_test(responses_wait_for_the_window_of_the_client),
         cmocka_unit_test(stopping_ends_connections_with_goaway),

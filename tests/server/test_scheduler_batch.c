@@ -185,10 +185,10 @@ static void test_late_batch_exceeds_preferred_size(void **state) {
     stop(f);
 }
 
-/* Waking up a thread is a part of a delay of more than 150 us. */
+/* Waking up a thread is a part of a delay of more than 110 us. */
 static void test_delay_contains_the_wake_up(void **state) {
-    static const unsigned delays_us[][2] = {{100, 100}, {150, 150}, {170, 150},
-                                            {200, 150}, {201, 151}, {1000, 950}};
+    static const unsigned delays_us[][2] = {{100, 100}, {110, 110}, {150, 110},
+                                            {200, 110}, {201, 111}, {1000, 910}};
     (void)state;
     for (size_t i = 0; i < KELP_COUNT(delays_us); i++) {
         char text[512];
@@ -764,7 +764,7 @@ static void compare_with_model(uint64_t seed) {
     char text[1024];
     assert_non_null(p);
     p->seed = seed;
-    uint32_t kind = random_below(&p->seed, 3), delay_us = random_below(&p->seed, 3) * 60;
+    uint32_t kind = random_below(&p->seed, 3), delay_us = random_below(&p->seed, 3) * 50;
     for (size_t level = 1; level <= SECOND_LEVEL; level++)
         p->delays[level] = random_below(&p->seed, 2);
     snprintf(text, sizeof text, random_config, preferred[kind], delay_us, actions[p->delays[2]],

@@ -56,8 +56,15 @@ typedef struct fixture {
     kelp_input *small_inputs[1], *large_inputs[1];
     kelp_request request;
     kelp_request batch[BATCH];
+    kelp_model_base model;
     kelp_stats stats;
 } fixture;
+
+static fixture *fixture_of_model;
+
+static void execute_due(kelp_model_base *model, kelp_due *due) {
+    kelp_instance_pool_execute_due(&fixture_of_model->pool, model, due);
+}
 
 static int set_up_model(void **state, const char *text) {
     static fixture f;
@@ -258,6 +265,160 @@ static void test_requests_that_wait_wake_no_thread(void **state) {
     (void)wait_for_requests(f, 2 * BATCH);
 }
 
+/* ---- batches of a thread that can wait ---- */
+
+enum { PROMISE_NS = 2000000 };
+static const uint64_t delay_ns = 3600000000000u - 90000; /* without the time to wake up a thread */
+
+/* The executions of BATCH small requests are known to be short. */
+static void learn(fixture *f) {
+    for (int i = 0; i < 3; i++)
+        (void)batch_runs_here(f);
+    assert_true(batch_runs_here(f));
+}
+
+/* Submits a request whose batch this thread executes when it is due. */
+static void submit_due(fixture *f, size_t index, kelp_due *due) {
+    kelp_request *request = &f->batch[index];
+    request->due = due;
+    request->model = &f->model;
+    if (due != NULL)
+        assert_null(kelp_due_reserve(due));
+    submit(f, request, f->small_inputs);
+}
+
+static void pass_time(fixture *f, uint64_t time_ns) {
+    pthread_mutex_lock(&world.lock);
+    world.now_ns += time_ns;
+    pthread_mutex_unlock(&world.lock);
+    pthread_mutex_lock(&f->pool.lock);
+    pthread_cond_broadcast(&f->pool.work);
+    pthread_mutex_unlock(&f->pool.lock);
+}
+
+static void start_due(fixture *f, kelp_due *due) {
+    static const kelp_model_ops ops = {.execute_due = execute_due};
+    *due = (kelp_due){.allocator = kelp_allocator_system()};
+    f->model.ops = &ops;
+    fixture_of_model = f;
+    atomic_store(&f->model.refs, 1);
+    learn(f);
+}
+
+static void end_due(fixture *f, kelp_due *due) {
+    kelp_due_deinit(due);
+    assert_int_equal(atomic_load(&f->model.refs), 1);
+    for (int i = 0; i < BATCH; i++)
+        f->batch[i].due = NULL;
+}
+
+static void test_waiting_thread_executes_due_batches(void **state) {
+    fixture *f = *state;
+    kelp_due due;
+    start_due(f, &due);
+    unsigned before = world.requests;
+    uint64_t begin_ns = now_ns();
+    submit_due(f, 0, &due);
+    submit_due(f, 1, &due);
+    assert_int_equal(kelp_due_time_ns(&due), begin_ns + delay_ns);
+    pass_time(f, delay_ns - 1);
+    kelp_due_execute(&due, now_ns());
+    assert_int_equal(world.requests, before);
+    pass_time(f, 1);
+    kelp_due_execute(&due, now_ns());
+    assert_int_equal(world.requests, before + 2);
+    assert_true(wait_for_requests(f, before + 2));
+    assert_int_equal(kelp_due_time_ns(&due), KELP_NEVER_NS);
+    end_due(f, &due);
+}
+
+/* The next batch has another time. */
+static void test_waiting_thread_follows_the_queue(void **state) {
+    fixture *f = *state;
+    kelp_due due;
+    start_due(f, &due);
+    unsigned before = world.requests;
+    submit_due(f, 0, &due);
+    for (size_t i = 1; i < BATCH; i++)
+        submit_due(f, i, &due); /* the last one executes the batch */
+    assert_true(wait_for_requests(f, before + BATCH));
+    uint64_t first_ns = kelp_due_time_ns(&due);
+    uint64_t begin_ns = now_ns();
+    submit_due(f, 0, &due);
+    pass_time(f, first_ns - now_ns());
+    kelp_due_execute(&due, now_ns());
+    assert_int_equal(world.requests, before + BATCH);
+    assert_int_equal(kelp_due_time_ns(&due), begin_ns + delay_ns);
+    pass_time(f, begin_ns + delay_ns - now_ns());
+    kelp_due_execute(&due, now_ns());
+    assert_true(wait_for_requests(f, before + BATCH + 1));
+    end_due(f, &due);
+}
+
+/* If the thread is late, a worker executes the batch; also if a request of another thread, which
+ * cannot wait, is in the batch. */
+static void test_worker_executes_what_waiting_threads_miss(void **state) {
+    fixture *f = *state;
+    kelp_due due;
+    start_due(f, &due);
+    unsigned before = world.requests;
+    submit_due(f, 0, &due);
+    pass_time(f, delay_ns + PROMISE_NS);
+    assert_false(wait_for_requests(f, before + 1));
+    kelp_due_execute(&due, now_ns());
+    submit_due(f, 0, &due);
+    submit_due(f, 1, NULL);
+    pass_time(f, delay_ns);
+    assert_false(wait_for_requests(f, before + 3));
+    kelp_due_execute(&due, now_ns());
+    assert_int_equal(world.requests, before + 3);
+    end_due(f, &due);
+}
+
+/* An instance that becomes idle later is used by a worker. */
+static void test_worker_executes_due_batches_of_busy_instances(void **state) {
+    fixture *f = *state;
+    kelp_due due;
+    start_due(f, &due);
+    unsigned before = world.requests;
+    submit_due(f, 0, &due);
+    pthread_mutex_lock(&f->pool.lock);
+    kelp_instance_base *instance = f->pool.idle;
+    f->pool.idle = NULL;
+    pthread_mutex_unlock(&f->pool.lock);
+    pass_time(f, delay_ns);
+    kelp_due_execute(&due, now_ns());
+    assert_int_equal(world.requests, before);
+    assert_int_equal(kelp_due_time_ns(&due), KELP_NEVER_NS);
+    pthread_mutex_lock(&f->pool.lock);
+    f->pool.idle = instance;
+    pthread_cond_broadcast(&f->pool.work);
+    pthread_mutex_unlock(&f->pool.lock);
+    assert_false(wait_for_requests(f, before + 1));
+    end_due(f, &due);
+}
+
+/* Requests of busy threads do not wait, and neither do those that are queued before them. Long ones
+ * wait, because other threads execute them. */
+static void test_busy_threads_skip_the_delay(void **state) {
+    fixture *f = *state;
+    learn(f);
+    unsigned before = world.requests;
+    f->batch[1].skips_delay = f->batch[2].skips_delay = true;
+    submit(f, &f->batch[1], f->small_inputs);
+    assert_true(wait_for_requests(f, before + 1));
+    submit(f, &f->batch[0], f->small_inputs);
+    assert_int_equal(world.requests, before + 1);
+    submit(f, &f->batch[1], f->small_inputs);
+    assert_true(wait_for_requests(f, before + 3));
+    submit(f, &f->batch[1], f->large_inputs);
+    assert_int_equal(world.requests, before + 3);
+    submit(f, &f->batch[2], f->small_inputs);
+    assert_true(wait_for_requests(f, before + 4) || world.requests > before + 3);
+    (void)wait_for_requests(f, before + 5);
+    f->batch[1].skips_delay = f->batch[2].skips_delay = false;
+}
+
 static void test_warm_up_counts(void **state) {
     fixture *f = *state;
     kelp_request request = {.inputs = f->small_inputs, .input_count = 1};
@@ -315,6 +476,16 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_complete_batch_runs_on_its_last_thread,
                                         set_up_batches, tear_down),
         cmocka_unit_test_setup_teardown(test_requests_that_wait_wake_no_thread, set_up_batches,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_waiting_thread_executes_due_batches, set_up_batches,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_waiting_thread_follows_the_queue, set_up_batches,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_worker_executes_what_waiting_threads_miss,
+                                        set_up_batches, tear_down),
+        cmocka_unit_test_setup_teardown(test_worker_executes_due_batches_of_busy_instances,
+                                        set_up_batches, tear_down),
+        cmocka_unit_test_setup_teardown(test_busy_threads_skip_the_delay, set_up_batches,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_warm_up_counts, set_up, tear_down),
         cmocka_unit_test(test_averages_follow_the_times),

@@ -28,6 +28,7 @@ typedef struct record {
     pthread_cond_t changed;
     size_t count;
     size_t order[2048];
+    pthread_t thread; /* of the latest one */
 } record;
 
 /* A request that appends its number to a record. */
@@ -52,6 +53,7 @@ static void note(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
     if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) {
         pthread_mutex_lock(&n->to->lock);
         n->to->order[n->to->count++] = n->number;
+        n->to->thread = pthread_self();
         pthread_cond_broadcast(&n->to->changed);
         pthread_mutex_unlock(&n->to->lock);
     }
@@ -266,8 +268,27 @@ static unsigned random_below(unsigned *seed, unsigned bound) {
     return (*seed >> 16) % bound;
 }
 
+static bool is_over(numbered *n) {
+    pthread_mutex_lock(&n->c.lock);
+    bool over = n->c.finals == 1 && n->c.releases == 1;
+    pthread_mutex_unlock(&n->c.lock);
+    return over;
+}
+
+/* Executes due batches until all requests are over. */
+static void execute_all(client *c, KELP_DueBatches *due) {
+    for (size_t i = 0; i < REQUESTS; i++) {
+        uint64_t next_ns;
+        while (!c->rejected[i] && !is_over(&c->n[i]))
+            ok(KELP_DueBatchesExecute(due, &next_ns));
+    }
+}
+
+/* Every second client can wait for the queue delay, as an event loop. */
 static void *submit_all(void *userp) {
     client *c = userp;
+    KELP_DueBatches *due = NULL;
+    ok(KELP_DueBatchesNew(&due));
     for (size_t i = 0; i < REQUESTS; i++) {
         numbered *n = &c->n[i];
         identity_init(n, c->w, c->to, c->index * REQUESTS + i, random_below(&c->seed, 8) == 0);
@@ -275,15 +296,25 @@ static void *submit_all(void *userp) {
         if (random_below(&c->seed, 2))
             ok(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(n->c.request,
                                                                    random_below(&c->seed, 20000)));
+        if (random_below(&c->seed, 8) == 0)
+            ok(KELP_InferenceRequestSkipQueueDelay(n->c.request));
+        uint64_t next_ns;
+        if (c->index % 2)
+            ok(KELP_InferenceRequestSetDueBatches(n->c.request, due));
+        if (random_below(&c->seed, 4) == 0)
+            ok(KELP_DueBatchesExecute(due, &next_ns));
         TRITONSERVER_Error *error = TRITONSERVER_ServerInferAsync(c->w->server, n->c.request, NULL);
         c->rejected[i] = error != NULL;
         TRITONSERVER_ErrorDelete(error);
         if (i > 0 && random_below(&c->seed, 6) == 0 && !c->rejected[i / 2])
             ok(TRITONSERVER_InferenceRequestCancel(c->n[i / 2].c.request));
     }
+    if (c->index % 2)
+        execute_all(c, due);
     for (size_t i = 0; i < REQUESTS; i++)
         if (!c->rejected[i])
             call_wait(&c->n[i].c);
+    ok(KELP_DueBatchesDelete(due));
     return NULL;
 }
 
@@ -370,6 +401,85 @@ static void test_instance_threads_give_one_response(void **state) {
                         false);
 }
 
+/* ---- batches of a thread that can wait ---- */
+
+/* Submits two requests, and executes what is due until they are over. Returns true if this thread
+ * executed them: otherwise it was late, or their execution time was not known. */
+static bool waits_for_both(world *w, record *r, KELP_DueBatches *due) {
+    numbered n[2];
+    for (size_t i = 0; i < 2; i++) {
+        identity_init(&n[i], w, r, i, 0);
+        ok(KELP_InferenceRequestSetDueBatches(n[i].c.request, due));
+        call_start(&n[i].c);
+    }
+    while (!is_over(&n[0]) || !is_over(&n[1])) {
+        uint64_t next_ns;
+        ok(KELP_DueBatchesExecute(due, &next_ns));
+    }
+    bool here = pthread_equal(r->thread, pthread_self());
+    for (size_t i = 0; i < 2; i++) {
+        call_wait(&n[i].c);
+        call_deinit(&n[i].c);
+    }
+    r->count = 0;
+    return here;
+}
+
+static void test_a_thread_that_waits_executes_its_batches(void **state) {
+    world *w = *state;
+    KELP_DueBatches *due = NULL;
+    uint64_t next_ns = 0;
+    record r;
+    record_init(&r);
+    world_load(w, "m",
+               IDENTITY(1) PARAMETER("kelp_caller_limit_us", "1000000") "dynamic_batching { "
+                                                                        "max_queue_delay_"
+                                                                        "microseconds: 1000 }");
+    fails(KELP_DueBatchesNew(NULL), TRITONSERVER_ERROR_INVALID_ARG, "due");
+    fails(KELP_DueBatchesExecute(NULL, &next_ns), TRITONSERVER_ERROR_INVALID_ARG, "due");
+    fails(KELP_InferenceRequestSetDueBatches(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG,
+          "request");
+    fails(KELP_InferenceRequestSkipQueueDelay(NULL), TRITONSERVER_ERROR_INVALID_ARG, "request");
+    ok(KELP_DueBatchesDelete(NULL));
+    ok(KELP_DueBatchesNew(&due));
+    fails(KELP_DueBatchesExecute(due, NULL), TRITONSERVER_ERROR_INVALID_ARG, "next_ns");
+    ok(KELP_DueBatchesExecute(due, &next_ns));
+    assert_true(next_ns == UINT64_MAX);
+    bool here = false;
+    for (int i = 0; i < 1000 && !here; i++)
+        here = waits_for_both(w, &r, due);
+    assert_true(here);
+    ok(KELP_DueBatchesDelete(due));
+    world_unload(w, "m");
+}
+
+/* Without calls of KELP_DueBatchesExecute, and after the deletion, other threads execute. */
+static void test_forgotten_batches_are_executed(void **state) {
+    world *w = *state;
+    record r;
+    record_init(&r);
+    world_load(w, "m",
+               IDENTITY(1) PARAMETER("kelp_caller_limit_us", "1000000") "dynamic_batching { "
+                                                                        "max_queue_delay_"
+                                                                        "microseconds: 1000 }");
+    for (size_t i = 0; i < 6; i++) {
+        KELP_DueBatches *due = NULL;
+        numbered n;
+        ok(KELP_DueBatchesNew(&due));
+        identity_init(&n, w, &r, i, 0);
+        ok(KELP_InferenceRequestSetDueBatches(n.c.request, due));
+        call_start(&n.c);
+        if (i % 2)
+            ok(KELP_DueBatchesDelete(due));
+        call_wait(&n.c);
+        if (i % 2 == 0)
+            ok(KELP_DueBatchesDelete(due));
+        call_deinit(&n.c);
+    }
+    assert_int_equal(r.count, 6);
+    world_unload(w, "m");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_responses_leave_in_the_order_of_submission, set_up,
@@ -386,6 +496,9 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(test_instance_threads_give_one_response, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(test_a_thread_that_waits_executes_its_batches, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_forgotten_batches_are_executed, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

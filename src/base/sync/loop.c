@@ -13,12 +13,17 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#define EPOLL_PWAIT2 441 /* the number of the system call on all architectures */
 #define EVENTS_A_ROUND 64
-/* Maximum number of tasks per round, so that tasks that post tasks do not starve files and timers.
- */
-#define POSTS_A_ROUND 256
+/* Maximum number of tasks per round, so that many tasks, or tasks that post tasks, do not delay
+ * files and timers. */
+#define POSTS_A_ROUND 32
+/* The share of time in which a loop works is averaged over LOAD_NS. */
+#define LOAD_NS 5000000.0
+static const double busy_load = 1.0 / 8, idle_load = 1.0 / 16;
 
 struct kelp_event_loop {
     kelp_allocator allocator;
@@ -27,10 +32,14 @@ struct kelp_event_loop {
     atomic_bool stopping;
     atomic_uint posting; /* threads inside kelp_event_loop_post() */
     kelp_queue posts;
+    bool has_posts;                 /* some were left for the next round */
     kelp_event_loop_timer **timers; /* heap, indexed from 1 */
     size_t timer_count, timer_capacity;
     kelp_event_loop_deferred deferred; /* head of a circular list */
     uint64_t now_ns;
+    double load; /* average share of time in which the loop works */
+    bool busy;
+    bool precise; /* the system has epoll_pwait2 */
     struct epoll_event events[EVENTS_A_ROUND];
     int event_count, event_at; /* events of the current round */
 };
@@ -40,6 +49,14 @@ static kelp_status *system_error(const char *what) {
     char text[128];
     return KELP_ERROR(KELP_INTERNAL, "event loop: %s: %s", what,
                       strerror_r(code, text, sizeof text));
+}
+
+/* Waits for events, as epoll_pwait2, which not all versions of glibc declare. */
+static int wait_precisely(int epoll_fd, struct epoll_event *events, int count, uint64_t wait_ns) {
+    const struct {
+        int64_t tv_sec, tv_nsec; /* the kernel's timespec, also on systems of 32 bits */
+    } timeout = {(int64_t)(wait_ns / 1000000000), (int64_t)(wait_ns % 1000000000)};
+    return (int)syscall(EPOLL_PWAIT2, epoll_fd, events, count, &timeout, NULL, (size_t)0);
 }
 
 kelp_status *kelp_event_loop_create(kelp_allocator allocator, kelp_event_loop **out) {
@@ -62,6 +79,7 @@ kelp_status *kelp_event_loop_create(kelp_allocator allocator, kelp_event_loop **
         kelp_event_loop_destroy(loop);
         return status;
     }
+    loop->precise = wait_precisely(loop->epoll_fd, loop->events, EVENTS_A_ROUND, 0) >= 0;
     *out = loop;
     return NULL;
 }
@@ -238,14 +256,39 @@ static void run_deferred(kelp_event_loop *loop) {
 }
 
 /* ---- running ---- */
-static int wait_ms(const kelp_event_loop *loop) {
-    if (loop->timer_count == 0)
-        return -1;
-    uint64_t deadline = loop->timers[1]->deadline_ns, now = kelp_now_ns();
-    if (deadline <= now)
+bool kelp_event_loop_is_busy(const kelp_event_loop *loop) {
+    return loop->busy;
+}
+
+/* Adds the round that began at now_ns and the wait after it to the load. */
+static void add_load(kelp_event_loop *loop, uint64_t worked_until_ns, uint64_t waited_until_ns) {
+    double worked_ns = (double)(worked_until_ns - loop->now_ns);
+    double waited_ns = (double)(waited_until_ns - worked_until_ns);
+    loop->load = (loop->load * LOAD_NS + worked_ns) / (LOAD_NS + worked_ns + waited_ns);
+    loop->busy = loop->load > (loop->busy ? idle_load : busy_load);
+}
+
+/* Returns the time until the first timer, at most a minute. */
+static uint64_t time_left_ns(const kelp_event_loop *loop, uint64_t now_ns) {
+    const uint64_t minute_ns = 60000000000;
+    if (loop->has_posts)
         return 0;
-    uint64_t ms = (deadline - now + 999999) / 1000000;
-    return ms > 60000 ? 60000 : (int)ms;
+    uint64_t deadline_ns = loop->timer_count > 0 ? loop->timers[1]->deadline_ns : UINT64_MAX;
+    uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    return left_ns < minute_ns ? left_ns : minute_ns;
+}
+
+/* Waits for events until the first timer. */
+static int wait_for_events(kelp_event_loop *loop, uint64_t now_ns) {
+    uint64_t left_ns = time_left_ns(loop, now_ns);
+    if (loop->precise)
+        return wait_precisely(loop->epoll_fd, loop->events, EVENTS_A_ROUND, left_ns);
+    return epoll_wait(loop->epoll_fd, loop->events, EVENTS_A_ROUND,
+                      (int)((left_ns + 999999) / 1000000));
+}
+
+bool kelp_event_loop_is_precise(const kelp_event_loop *loop) {
+    return loop->precise;
 }
 
 static void drain_wakes(const kelp_event_loop *loop) {
@@ -264,11 +307,9 @@ static bool run_post(kelp_event_loop *loop) {
 }
 
 static void run_posts(kelp_event_loop *loop) {
-    for (int i = 0; i < POSTS_A_ROUND; i++) {
-        if (!run_post(loop))
-            return;
-    }
-    wake(loop); /* posts do not wake up a loop whose queue is not empty */
+    loop->has_posts = true; /* posts do not wake up a loop whose queue is not empty */
+    for (int i = 0; i < POSTS_A_ROUND && loop->has_posts; i++)
+        loop->has_posts = run_post(loop);
 }
 
 static void run_events(kelp_event_loop *loop, int count) {
@@ -294,11 +335,15 @@ static void run_events(kelp_event_loop *loop, int count) {
 }
 
 kelp_status *kelp_event_loop_run(kelp_event_loop *loop) {
+    loop->now_ns = kelp_now_ns();
     while (!atomic_load(&loop->stopping)) {
-        int count = epoll_wait(loop->epoll_fd, loop->events, EVENTS_A_ROUND, wait_ms(loop));
+        uint64_t wait_ns = kelp_now_ns();
+        int count = wait_for_events(loop, wait_ns);
         if (count < 0 && errno != EINTR)
             return system_error("cannot wait");
-        loop->now_ns = kelp_now_ns();
+        uint64_t now_ns = kelp_now_ns();
+        add_load(loop, wait_ns, now_ns);
+        loop->now_ns = now_ns;
         run_events(loop, count < 0 ? 0 : count);
         run_posts(loop);
         run_timers(loop);

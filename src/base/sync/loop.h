@@ -75,6 +75,8 @@ kelp_status *kelp_event_loop_replace(kelp_event_loop *loop, kelp_event_loop_io *
 kelp_status *kelp_event_loop_timer_set(kelp_event_loop *loop, kelp_event_loop_timer *timer,
                                        uint64_t deadline_ns) KELP_MUST_USE;
 void kelp_event_loop_timer_cancel(kelp_event_loop *loop, kelp_event_loop_timer *timer);
+/* Returns true if timers are precise. Before Linux 5.11, they run up to a millisecond late. */
+bool kelp_event_loop_is_precise(const kelp_event_loop *loop);
 
 /* Runs a task once after the events, posts and timers of the current round. Never fails. No effect
  * while the task is set. */
@@ -84,6 +86,9 @@ void kelp_event_loop_defer_cancel(kelp_event_loop *loop, kelp_event_loop_deferre
 /* Posts a task. Thread-safe; never fails, never allocates; one eventfd write if the queue was
  * empty. The loop must exist when the call begins; kelp_event_loop_destroy waits for its end. */
 void kelp_event_loop_post(kelp_event_loop *loop, kelp_event_loop_task *task);
+/* Returns true if the loop has worked for more than an eighth of the last milliseconds, and not
+ * waited; until it has worked for less than a sixteenth of them. */
+bool kelp_event_loop_is_busy(const kelp_event_loop *loop);
 /* Returns the time at which the current round began (cached kelp_now_ns). */
 uint64_t kelp_event_loop_now_ns(const kelp_event_loop *loop);
 

@@ -16,8 +16,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "frontends/common/batches.h"
 #include "frontends/grpc/exchange.h"
-#include "frontends/http/thread.h"
 #include "frontends/common/status.h"
 
 #include <kelp/server.h>
@@ -456,6 +456,7 @@ static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *req
     for (size_t i = 0; i < exchange->forwarded_count; i++)
         KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetStringParameter(
             request->inference, exchange->forwarded[i].name, exchange->forwarded[i].value)));
+    KELP_TRY(kelp_batches_prepare(exchange->base.thread, request->inference));
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(request->inference, on_release, request)));
     return kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
@@ -470,6 +471,7 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
     const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
+    kelp_http_thread *thread = exchange->base.thread;
     TRITONSERVER_InferenceTrace *trace = kelp_trace_submit(request->trace);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, request->inference, trace);
@@ -479,6 +481,8 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
         request->referenced = false;
         exchange->open_count--;
         kelp_http_exchange_release(&exchange->base);
+    } else {
+        kelp_batches_wait(thread);
     }
     return kelp_v2_status(error);
 }

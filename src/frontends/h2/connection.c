@@ -11,6 +11,10 @@
 #include <errno.h>
 
 #define READS_PER_EVENT 16
+/* Limits of the requests that are processed, or cancelled, before other connections are next. */
+#define REQUESTS_PER_EVENT 16
+/* The first reads are small, because they may contain hundreds of requests. */
+#define MIN_READ_BYTES KELP_HTTP_FIRST_READ_BYTES
 #define MAX_IOV 256
 #define FLUSH_MAX_BYTES ((uint64_t)8 * 1024 * 1024)
 #define LINGER_NS (2 * KELP_HTTP_SECOND_NS)
@@ -26,7 +30,7 @@ static void set_timer(kelp_http2_connection *c);
 
 static void connection_free(kelp_http2_connection *c) {
     kelp_allocator allocator = c->base.thread->allocator;
-    KELP_ASSERT(c->closed && c->depth == 0 && !c->streams);
+    KELP_ASSERT(c->closed && c->depth == 0 && !c->streams && c->timer.heap_index == 0);
     nghttp2_session_del(c->session);
     kelp_http2_output_deinit(&c->output);
     kelp_free(allocator, c, sizeof *c);
@@ -36,7 +40,8 @@ static void enter(kelp_http2_connection *c) {
     c->depth++;
 }
 
-/* Sends what was submitted since enter(), sets the timer, and frees a closed connection. */
+/* Sends what was submitted since enter(), sets the timer, and frees a closed connection without
+ * streams. */
 static void leave(kelp_http2_connection *c) {
     KELP_ASSERT(c->depth > 0);
     if (c->depth == 1)
@@ -44,8 +49,10 @@ static void leave(kelp_http2_connection *c) {
             flush(c);
     if (c->depth == 1 && !c->closed)
         set_timer(c);
-    if (--c->depth == 0 && c->closed)
+    if (--c->depth == 0 && c->closed && c->streams == NULL) {
+        kelp_event_loop_timer_cancel(c->base.thread->loop, &c->timer);
         connection_free(c);
+    }
 }
 
 /* Empties an output without writing it. */
@@ -70,6 +77,30 @@ static void abandon_stream(kelp_http2_stream *s) {
         kelp_http2_stream_on_close(s);
 }
 
+/* Sets the timer to the next round. Returns false if memory is exhausted. */
+static bool continue_later(kelp_http2_connection *c) {
+    kelp_status *status = kelp_event_loop_timer_set(c->base.thread->loop, &c->timer, 0);
+    bool set = status == NULL;
+    kelp_status_free(status);
+    return set;
+}
+
+/* Ends streams of a closed connection: those without an exchange, and some of the others. The timer
+ * continues in the next round, so that other connections do not wait. */
+static void abandon_streams(kelp_http2_connection *c) {
+    unsigned ended = 0;
+    for (kelp_http2_stream *s = c->streams, *next; s != NULL; s = next) {
+        next = s->next;
+        if (s->exchange != NULL && ended == REQUESTS_PER_EVENT)
+            continue;
+        ended += s->exchange != NULL;
+        abandon_stream(s);
+    }
+    bool later = c->streams != NULL && !c->base.thread->stopping && continue_later(c);
+    while (!later && c->streams != NULL)
+        abandon_stream(c->streams);
+}
+
 /* Closes the connection, between enter() and leave(). Not called by callbacks of nghttp2. */
 static void connection_close(kelp_http2_connection *c) {
     if (c->closed)
@@ -82,8 +113,7 @@ static void connection_close(kelp_http2_connection *c) {
     kelp_http_socket_close(&c->base);
     drop_output(&c->shared->output);
     drop_output(&c->output);
-    while (c->streams != NULL)
-        abandon_stream(c->streams);
+    abandon_streams(c);
     kelp_http_connection_leave(&c->base);
 }
 
@@ -216,6 +246,8 @@ static void on_flush(kelp_event_loop_deferred *task) {
 }
 
 void kelp_http2_connection_wake(kelp_http2_connection *c) {
+    if (c->closed)
+        return;
     c->flush_needed = true;
     if (c->depth > 0) /* leave() flushes */
         return;
@@ -338,6 +370,11 @@ static void on_timer(kelp_event_loop_timer *timer) {
     uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     uint64_t timeout_ns = idle_timeout_ns(c);
     enter(c);
+    if (c->closed) {
+        abandon_streams(c);
+        leave(c);
+        return;
+    }
     relax(c, now_ns);
     if (c->keepalive.policy != NULL && !c->lingering)
         check_keepalive(c, now_ns);
@@ -366,10 +403,19 @@ static void on_bytes(kelp_http2_connection *c, const char *data, size_t length) 
     c->flush_needed = true;
 }
 
-/* Reads once. Returns false if there is no more to read. */
+/* Chooses the size of the next read: large for long messages, but not for many requests. */
+static void adapt_read(kelp_http2_connection *c, bool full, uint32_t requests) {
+    if (requests >= REQUESTS_PER_EVENT)
+        c->read_bytes = MIN_READ_BYTES;
+    else if (full && requests < REQUESTS_PER_EVENT / 4)
+        c->read_bytes = KELP_MIN(4 * c->read_bytes, KELP_HTTP_SCRATCH_BYTES);
+}
+
+/* Reads once. Returns false if there is no more to read, or if other connections are next. */
 static bool read_once(kelp_http2_connection *c) {
     char *scratch = c->base.thread->scratch;
-    struct iovec space = {scratch, KELP_HTTP_SCRATCH_BYTES};
+    uint32_t begun = c->begun;
+    struct iovec space = {scratch, c->read_bytes};
     ssize_t n = kelp_http_socket_read(&c->base, &space, 1);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return false;
@@ -379,12 +425,15 @@ static bool read_once(kelp_http2_connection *c) {
     }
     on_bytes(c, scratch, (size_t)n);
     /* After a short read, the socket is usually empty; otherwise another event follows. */
-    return !c->failed && (size_t)n == KELP_HTTP_SCRATCH_BYTES;
+    bool full = (size_t)n == space.iov_len;
+    adapt_read(c, full, c->begun - begun);
+    return !c->failed && full && c->begun < REQUESTS_PER_EVENT;
 }
 
 static void on_io(kelp_event_loop_io *io, uint32_t events) {
     kelp_http2_connection *c = io->userp;
     enter(c);
+    c->begun = 0;
     if (events & KELP_LOOP_WRITE) {
         kelp_http_socket_flush(&c->base);
         c->flush_needed = true;
@@ -498,6 +547,7 @@ kelp_status *kelp_http2_connection_create(kelp_http_thread *thread, int take_fd,
     c->timer.fn = on_timer;
     c->timer.userp = c;
     c->shared = thread->http2;
+    c->read_bytes = MIN_READ_BYTES;
     kelp_http2_output_init(&c->output, thread->allocator);
     kelp_status *status = kelp_http2_session_create(c);
     if (status != NULL) {

@@ -96,6 +96,8 @@ struct kelp_http2_connection {
     kelp_event_loop_deferred flush_task;
     uint64_t active_ns;      /* the time of the last read */
     uint64_t write_ns;       /* the time of the last write */
+    size_t read_bytes;       /* the maximum of the next read */
+    uint32_t begun;          /* requests since the current event */
     int32_t last_id;         /* of the client's streams */
     kelp_http2_recent ended; /* by the client */
     kelp_http2_recent reset; /* by the server, while the client could still send */
@@ -115,7 +117,7 @@ struct kelp_http2_connection {
     bool violated;   /* the client violated the protocol; a GOAWAY names the violation */
     bool failed;     /* to be closed at once, such as without memory */
     bool lingering;  /* the sending side is shut down; received bytes are discarded */
-    bool closed;
+    bool closed;     /* its streams end in this round and the next ones */
 };
 
 /* ---- connection.c ---- */

@@ -141,9 +141,11 @@ static int submit_response(kelp_http2_stream *s) {
 void kelp_http2_stream_send(kelp_http_stream *stream, bool last) {
     kelp_http2_stream *s = (kelp_http2_stream *)stream;
     kelp_http2_connection *c = s->connection;
-    KELP_ASSERT(s->exchange && !s->responding && !s->closed && !c->closed);
+    KELP_ASSERT(s->exchange && !s->responding && !s->closed);
     s->responding = true;
     s->last_part = last;
+    if (c->closed) /* the stream ends in one of the next rounds */
+        return;
     s->part_bytes = s->bodyless ? 0 : kelp_http_exchange_content_length(s->exchange);
     s->generated_bytes = 0;
     s->piece = s->piece_offset = 0;

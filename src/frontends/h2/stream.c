@@ -196,6 +196,7 @@ static bool begin_exchange(kelp_http2_stream *s, bool admitted) {
             c->failed = true;
         return false;
     }
+    c->begun++;
     exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &s->base;
     exchange->request = &s->request;

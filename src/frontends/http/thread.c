@@ -71,6 +71,8 @@ static void stop_helpers(kelp_http_helpers *helpers) {
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     stop_helpers(&thread->helpers);
     kelp_event_loop_destroy(thread->loop);
+    if (thread->data != NULL)
+        thread->data->destroy(thread->data);
     if (thread->tls != NULL) {
         kelp_tls_buffers_deinit(thread->tls);
         kelp_free(thread->allocator, thread->tls, sizeof *thread->tls);
@@ -99,6 +101,7 @@ static void *thread_main(void *userp) {
     kelp_http_thread *thread = userp;
     current_thread = thread;
     kelp_thread_prefer_latency();
+    kelp_thread_wait_precisely(); /* for queue delays */
     kelp_status *status = kelp_event_loop_run(thread->loop);
     if (status != NULL) {
         KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",

@@ -17,6 +17,7 @@
 /* For a request that is incomplete when the server stops. */
 #define KELP_HTTP_STOP_REQUEST_NS KELP_HTTP_SECOND_NS
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
+#define KELP_HTTP_FIRST_READ_BYTES ((size_t)2048) /* of a connection */
 
 typedef struct kelp_http2_thread kelp_http2_thread;
 typedef struct kelp_tls_buffers kelp_tls_buffers;
@@ -74,6 +75,12 @@ typedef struct kelp_http_helpers {
     bool stopping;
 } kelp_http_helpers;
 
+/* The data of a protocol for a thread: the first member of its type. */
+typedef struct kelp_http_thread_data kelp_http_thread_data;
+struct kelp_http_thread_data {
+    void (*destroy)(kelp_http_thread_data *data);
+};
+
 /* A thread with an event loop. */
 struct kelp_http_thread {
     kelp_allocator allocator;
@@ -90,11 +97,12 @@ struct kelp_http_thread {
     kelp_event_loop_task trim_task;
     atomic_bool trims; /* trim_task is posted */
     kelp_event_loop_task probe_task;
-    atomic_bool probed;       /* probe_task is posted and has not run */
-    uint32_t closed_count;    /* connections that have left */
-    char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
-    kelp_http2_thread *http2; /* of the server */
-    kelp_tls_buffers *tls;    /* NULL: no endpoint has TLS */
+    atomic_bool probed;          /* probe_task is posted and has not run */
+    uint32_t closed_count;       /* connections that have left */
+    char *scratch;               /* KELP_HTTP_SCRATCH_BYTES, for reads */
+    kelp_http2_thread *http2;    /* of the server */
+    kelp_tls_buffers *tls;       /* NULL: no endpoint has TLS */
+    kelp_http_thread_data *data; /* NULL, or owned */
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
     _Atomic uint64_t last_request_ns; /* the time at which the latest request began */

@@ -205,7 +205,7 @@ static bool read_once(detect_connection *c) {
     if (c->handshaking && !shake_hands(c))
         return true;
     memcpy(scratch, c->first, c->first_bytes);
-    struct iovec space = {scratch + c->first_bytes, KELP_HTTP_SCRATCH_BYTES - c->first_bytes};
+    struct iovec space = {scratch + c->first_bytes, KELP_HTTP_FIRST_READ_BYTES - c->first_bytes};
     ssize_t n = kelp_http_socket_read(&c->base, &space, 1);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         kelp_status *status = kelp_http_socket_watch(&c->base, KELP_LOOP_READ);

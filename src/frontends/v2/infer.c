@@ -8,6 +8,7 @@
  * other connections of the event loop would wait: 256 KiB of numbers take about a millisecond.
  */
 #include "base/assert.h"
+#include "frontends/common/batches.h"
 #include "frontends/v2/exchange.h"
 
 #include <kelp/server.h>
@@ -255,6 +256,7 @@ void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
 kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
                             TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
+    kelp_http_thread *thread = exchange->base.thread;
     const char *id = NULL;
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestId(exchange->request, &id)));
     kelp_request_entry_set_id(&exchange->base.entry, id);
@@ -262,6 +264,7 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
         TRITONSERVER_InferenceRequestSetReleaseCallback(exchange->request, on_release, exchange)));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
         exchange->request, allocator, exchange, on_each_response, exchange)));
+    KELP_TRY(kelp_batches_prepare(thread, exchange->request));
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
     exchange->in_flight = true;
@@ -274,6 +277,8 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
         kelp_trace_take_back(exchange->trace, trace);
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
+    } else if (!exchange->done_inline) {
+        kelp_batches_wait(thread);
     }
     return kelp_v2_status(error);
 }

@@ -320,6 +320,10 @@ static void reschedule(kelp_model_base *base, kelp_request *request) {
     kelp_instance_pool_reschedule(&((kelp_model *)base)->scheduler.pool, request);
 }
 
+static void execute_due(kelp_model_base *base, kelp_due *due) {
+    kelp_instance_pool_execute_due(&((kelp_model *)base)->scheduler.pool, base, due);
+}
+
 static kelp_status *check_queue(kelp_model_base *base, const kelp_request *request) {
     return kelp_instance_pool_check_full(&((kelp_model *)base)->scheduler.pool, request);
 }
@@ -328,6 +332,7 @@ static const kelp_model_ops ops = {.destroy = destroy,
                                    .submit = submit,
                                    .check_queue = check_queue,
                                    .cancel = cancel,
+                                   .execute_due = execute_due,
                                    .release = release,
                                    .reschedule = reschedule};
 

@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 
+typedef struct kelp_due kelp_due; /* due.h */
 typedef struct kelp_response_cache kelp_response_cache;
 
 /* The functions that the model implements. */
@@ -36,6 +37,10 @@ typedef struct kelp_model_ops {
     /* Returns UNAVAILABLE if the queue of the model is full for every request. NULL: unknown before
      * the submission. The model is entered. Thread-safe. */
     kelp_status *(*check_queue)(kelp_model_base *model, const kelp_request *request);
+    /* Executes a batch on the calling thread if it is due and this thread has promised it, and adds
+     * the model to `due` again if requests are left. Called for models that a submission has added;
+     * the model is entered. */
+    void (*execute_due)(kelp_model_base *model, kelp_due *due);
     /* For requests of sequences: the request returns to its caller, or is queued again. Called
      * before the request's callback. */
     void (*release)(kelp_model_base *model, kelp_request *request);

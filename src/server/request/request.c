@@ -53,7 +53,8 @@ static void reset(kelp_request *request) {
     request->states = NULL;
     request->added_inputs = 0;
     request->in_sequence = request->has_generated_id = request->is_null = false;
-    request->replaces_run = request->avoids_caller = false;
+    request->replaces_run = request->avoids_caller = request->skips_delay = false;
+    request->due = NULL;
     request->rejection = KELP_REJECTION_NONE;
     set_state(request, KELP_REQUEST_INITIALIZED);
 }

@@ -95,6 +95,8 @@ struct kelp_request {
     bool may_block;      /* its execution may block, according to the backend, or takes long; set on
                             submission */
     bool avoids_caller;  /* the execution may wait for the submitting thread */
+    bool skips_delay;    /* on the submitting thread, it does not wait for others to join it */
+    kelp_due *due;       /* of the submitting thread, borrowed; NULL: other threads execute */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;

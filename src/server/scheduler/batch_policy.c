@@ -51,6 +51,11 @@ static bool is_paced(const batch_policy *policy) {
     return policy->settings.target_ns > 0;
 }
 
+/* Returns true if the next batch may wait for more requests. */
+static bool may_wait(const batch_policy *policy) {
+    return policy->delay_ns > 0 && (!policy->base.eager || is_paced(policy) || is_custom(policy));
+}
+
 static bool is_preferred(const batch_policy *policy, uint32_t size) {
     if (is_paced(policy))
         return size >= policy->pace.full_size;
@@ -140,7 +145,7 @@ static uint64_t ready_at_ns(const kelp_policy *base, const kelp_instance_base *i
     (void)instance;
     if (policy->queue.head == NULL || policy->hold > 0)
         return KELP_NEVER_NS;
-    if (next->best_count > 0 || next->blocker != NULL || policy->delay_ns == 0 ||
+    if (next->best_count > 0 || next->blocker != NULL || !may_wait(policy) ||
         next->size >= largest_preferred(policy))
         return 0;
     uint64_t ready_ns = next->oldest_ns + policy->delay_ns;
@@ -232,7 +237,7 @@ static bool bypass(const kelp_policy *base, const kelp_request *request) {
     const batch_policy *policy = (const batch_policy *)base;
     (void)request;
     return policy->queue.head == NULL && policy->hold == 0 && !is_custom(policy) &&
-           !is_paced(policy) && (policy->delay_ns == 0 || policy->max_size <= 1);
+           !is_paced(policy) && (!may_wait(policy) || policy->max_size <= 1);
 }
 
 /* ---- removal ---- */
@@ -301,16 +306,17 @@ static uint64_t expires_at_ns(const kelp_policy *base) {
 }
 
 /* Returns true if the queue should be searched for cancelled requests: some were cancelled, and the
- * queue is short or was not searched for a while, because a search must not make rejections slow.
- */
+ * queue is short in comparison, or was not searched for a while, because a search must not make
+ * rejections slow. */
 static bool should_search(batch_policy *policy) {
     enum { SHORT = 64 };
     const kelp_request *head = policy->queue.head;
     if (head == NULL)
         return false;
     unsigned cancelled = atomic_load_explicit(&head->model->cancellations, memory_order_acquire);
+    unsigned recent = cancelled - policy->cancelled;
     policy->rejected++;
-    if (cancelled == policy->cancelled || policy->queue.size / SHORT > policy->rejected)
+    if (recent == 0 || policy->queue.size / SHORT > (uint64_t)policy->rejected + recent)
         return false;
     policy->cancelled = cancelled;
     policy->rejected = 0;

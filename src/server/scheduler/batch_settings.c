@@ -143,7 +143,7 @@ static kelp_status *read_target(kelp_batch_settings *settings, const kelp_model_
 /* Returns the time after which a thread is woken up for a batch that is not full: waking up takes
  * up to WAKE_UP_NS, which belongs to the delay. */
 static uint64_t wait_of(uint64_t delay_us) {
-    enum { SHORTEST_NS = 150000, WAKE_UP_NS = 50000 };
+    enum { SHORTEST_NS = 110000, WAKE_UP_NS = 90000 };
     uint64_t delay_ns = delay_us > KELP_NEVER_NS / 4000 ? KELP_NEVER_NS / 4 : delay_us * 1000;
     uint64_t longer_ns = delay_ns > SHORTEST_NS ? delay_ns - SHORTEST_NS : 0;
     return delay_ns - (longer_ns < WAKE_UP_NS ? longer_ns : WAKE_UP_NS);

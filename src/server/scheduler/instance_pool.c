@@ -22,6 +22,8 @@ enum { MEASURED_ONE_OF = 8 };
 /* While submitting threads execute queued requests, a worker leaves them those that are due for
  * HANDOVER_NS. It does so HANDOVERS times after they executed some. */
 enum { HANDOVER_NS = 50000, HANDOVERS = 8 };
+/* A worker executes a batch that another thread has promised if that is late by this time. */
+enum { PROMISE_NS = 2000000 };
 /* Inputs extend the limit of a submitting thread by 4 us per 64 KiB, at most 128 us. */
 enum { MAX_EXTENDING_BYTES = 2 << 20, EXTENDING_BYTES = 64 << 10, EXTENSION_NS = 4000 };
 /* A measured time of more than MAX_MEASURED times the limit counts as this time. */
@@ -201,6 +203,13 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t check_ns, uint64_t 
     pool->next_check_ns = KELP_NEVER_NS; /* those of other threads are forgotten, too */
 }
 
+/* Returns the time from which a worker takes requests. The lock is held. */
+static uint64_t worker_at_ns(kelp_instance_pool *pool) {
+    uint64_t ready_ns = ready_at_ns(pool, NULL);
+    bool promised = pool->promise != NULL && ready_ns > 0 && ready_ns < KELP_NEVER_NS - PROMISE_NS;
+    return promised ? ready_ns + PROMISE_NS : ready_ns;
+}
+
 /* Wakes a waiting thread when requests are due before a waiting thread looks at the policy. Wakes
  * all of them if only one of them may take the requests. The lock is held. */
 static void wake_threads(kelp_instance_pool *pool) {
@@ -209,7 +218,7 @@ static void wake_threads(kelp_instance_pool *pool) {
         return;
     if (pool->policy->ops->attach != NULL) {
         pthread_cond_broadcast(&pool->work);
-    } else if (ready_at_ns(pool, NULL) < pool->next_check_ns) {
+    } else if (worker_at_ns(pool) < pool->next_check_ns) {
         pool->next_check_ns = 0; /* the thread that wakes up */
         pthread_cond_signal(&pool->work);
     }
@@ -356,7 +365,7 @@ static void *worker_main(void *userp) {
     kelp_thread_wait_precisely(); /* for queue delays */
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        uint64_t now_ns, ready_ns = ready_at_ns(pool, NULL);
+        uint64_t now_ns, ready_ns = worker_at_ns(pool);
         bool due = is_due(pool, ready_ns, &now_ns);
         kelp_instance_base *instance = due ? pop_idle(pool) : NULL;
         if (instance != NULL) {
@@ -383,7 +392,10 @@ static void *worker_main(void *userp) {
 /* Makes an instance idle and leaves queued requests to a worker. Returns false if no worker can be
  * started; the caller then keeps the instance. The lock is held. */
 static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
-    if (ready_at_ns(pool, NULL) != KELP_NEVER_NS) {
+    uint64_t now_ns, ready_ns = ready_at_ns(pool, NULL);
+    if (ready_ns != KELP_NEVER_NS) {
+        if (is_due(pool, ready_ns, &now_ns))
+            pool->promise = NULL;
         kelp_status *status = wake_worker(pool);
         if (status != NULL) {
             kelp_status_free(status);
@@ -678,10 +690,11 @@ static void expire(void *userp) {
 
 void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    if (pool->has_expiry && pool->policy->ops->size(pool->policy) > 0) {
-        pool->expires_soon = true;
+    if (pool->has_expiry && !pool->expires_soon && pool->policy->ops->size(pool->policy) > 0) {
         pool->expires_ns = pool->now_ns();
-        kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+        kelp_status *status = kelp_timer_set(&pool->expiry, pool->expires_ns);
+        pool->expires_soon = status == NULL;
+        kelp_status_free(status);
     }
     pthread_mutex_unlock(&pool->lock);
 }
@@ -757,6 +770,52 @@ static bool may_run_here(const kelp_instance_pool *pool, kelp_request *request) 
     return !request->may_block && nested_executions < MAX_NESTED_EXECUTIONS;
 }
 
+/* Decides who executes the batch of a request that was queued: this thread if it can wait, and if
+ * the request is the only one; otherwise as before, or a worker. The lock is held. */
+static void promise(kelp_instance_pool *pool, const kelp_request *request, bool here) {
+    KELP_ASSERT_HELD(&pool->lock);
+    const kelp_policy *policy = pool->policy;
+    uint64_t ready_ns = ready_at_ns(pool, NULL);
+    bool possible = here && request->due != NULL && policy->batcher == NULL &&
+                    !policy->wants_reports && ready_ns > 0 && ready_ns != KELP_NEVER_NS;
+    if (!possible) {
+        pool->promise = NULL;
+    } else if (policy->ops->size(policy) == 1) {
+        pool->promise = request->due;
+        kelp_due_add(request->due, request->model, ready_ns);
+    }
+    pool->promised_bytes = kelp_execution_bytes((kelp_request *const *)&request, 1);
+}
+
+void kelp_instance_pool_execute_due(kelp_instance_pool *pool, kelp_model_base *model,
+                                    kelp_due *due) {
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    kelp_instance_base *instance = NULL;
+    uint32_t count = 0;
+    bool measured = false;
+    pthread_mutex_lock(&pool->lock);
+    uint64_t now_ns = 0, ready_ns = ready_at_ns(pool, NULL);
+    if (pool->promise == due && is_due(pool, ready_ns, &now_ns)) {
+        if (pool->idle != NULL && nested_executions < MAX_NESTED_EXECUTIONS &&
+            queue_fits(pool, pool->promised_bytes))
+            count = take(pool, pool->idle, false, now_ns, requests);
+        if (count > 0)
+            instance = pop_idle(pool);
+        else
+            pool->promise = NULL;
+        measured = count > 0 && pool->caller_executions++ % MEASURED_ONE_OF == 0;
+        wake_threads(pool);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (instance != NULL)
+        run_on_caller(pool, instance, requests, count, now_ns, measured);
+    pthread_mutex_lock(&pool->lock);
+    ready_ns = ready_at_ns(pool, NULL);
+    if (pool->promise == due && ready_ns > 0 && ready_ns != KELP_NEVER_NS)
+        kelp_due_add(due, model, ready_ns);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *request) {
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     kelp_instance_base *instance = NULL;
@@ -767,12 +826,15 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *r
     bool measured = false;
     pthread_mutex_lock(&pool->lock);
     bool here = may_run_here(pool, request);
+    pool->policy->eager = here && request->skips_delay;
     requests[0] = request;
     if (here && pool->policy->ops->bypass(pool->policy, request))
         instance = pop_idle(pool);
     if (instance == NULL) {
         status = enqueue(pool, request, &dropped);
         count = here && status == NULL ? take_on_caller(pool, request, &instance, requests) : 0;
+        if (count == 0 && status == NULL)
+            promise(pool, request, here);
         /* Before the lock is released: after that, the request and the model may be destroyed. */
         if (pool->mode == KELP_EXECUTE_ON_INSTANCE || pool->idle != NULL)
             wake_threads(pool);

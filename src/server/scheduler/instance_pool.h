@@ -16,6 +16,10 @@
  * are due. While submitting threads execute the queued requests, a worker leaves them those that
  * have just become due, because a thread switch takes longer than a small execution.
  *
+ * A thread that can wait, such as an event loop, executes the batch whose first request it has
+ * queued when the queue delay ends (request/due.h): it promises this, and a worker does it only if
+ * the thread is late by PROMISE_NS or all instances are busy.
+ *
  * A request takes long if the measured time of executions with inputs of its size
  * (execution_times.h) exceeds caller_limit_ns, which large inputs extend, or is unknown. The pool
  * measures all executions of worker threads, and some of submitting threads.
@@ -28,6 +32,7 @@
 #define KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
 
 #include "base/sync/timer.h"
+#include "server/request/due.h"
 #include "server/scheduler/execution_times.h"
 #include "server/scheduler/policy.h"
 #include "server/scheduler/rate_limiter.h"
@@ -88,8 +93,10 @@ struct kelp_instance_pool {
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
     kelp_instance_base *unstarted; /* ON_CALLER: instances whose worker thread is not started */
     unsigned waiting;              /* threads that wait for work */
-    uint64_t next_check_ns; /* a waiting thread looks at the policy then; KELP_NEVER_NS: unknown */
-    unsigned handovers;     /* ON_CALLER: times a worker leaves due requests to other threads */
+    uint64_t next_check_ns;  /* a waiting thread looks at the policy then; KELP_NEVER_NS: unknown */
+    unsigned handovers;      /* ON_CALLER: times a worker leaves due requests to other threads */
+    const kelp_due *promise; /* of the thread that executes the next batch; NULL: a worker */
+    uint64_t promised_bytes; /* the inputs of one of its requests */
     bool stopping;
 };
 
@@ -129,6 +136,9 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool);
  * owns the request. */
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
                                        kelp_request *request) KELP_MUST_USE;
+/* Implements kelp_model_ops.execute_due for the pool of a model. */
+void kelp_instance_pool_execute_due(kelp_instance_pool *pool, kelp_model_base *model,
+                                    kelp_due *due);
 /* Returns UNAVAILABLE if the queue is full for every request; `request` is named in the error.
  * Drops the queued requests that are over first. Thread-safe. */
 kelp_status *kelp_instance_pool_check_full(kelp_instance_pool *pool,

@@ -92,6 +92,7 @@ struct kelp_policy {
     kelp_allocator allocator;
     const kelp_batcher *batcher; /* the batching strategy, borrowed; NULL: none */
     bool wants_reports;          /* `executed` is called; constant */
+    bool eager; /* set by the pool: the latest request skips the queue delay, and so may others */
 };
 
 /* Creates the batch policy, which applies `dynamic_batching`; without it, an execution has one

@@ -58,6 +58,8 @@ kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *requ
     if (!request->may_block && scheduler->may_block != NULL)
         request->may_block = scheduler->may_block((TRITONBACKEND_Model *)request->model,
                                                   (TRITONBACKEND_Request *)request);
+    if (request->due != NULL)
+        KELP_TRY(kelp_due_reserve(request->due));
     if (request->model->config->scheduling == KELP_SCHEDULING_SEQUENCE)
         KELP_TRY(kelp_request_enter_sequence(request));
     return kelp_instance_pool_submit(&scheduler->pool, request);
