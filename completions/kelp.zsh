@@ -29,8 +29,10 @@ _kelp() {
     case $command in
     serve)
         _arguments '--help[this text]' \
-            '*--model-repository=[model repository with <model>/<version>/…; may be repeated]:DIR:_files -/' \
+            '*--model-repository=[model repository with <model>/<version>/…\: a directory, or an address of kelp pull, whose models are downloaded; may be repeated]:DIR:_files -/' \
             '*--model-store=[alias of --model-repository]:DIR:_files -/' \
+            '--model-cache=[directory for downloaded models, which are kept for the next start (a temporary one)]:DIR:_files -/' \
+            '--registry-plain-http[use HTTP without TLS for repositories in OCI registries (false)]' \
             '--model-control-mode=[none\: load all models at startup (default); explicit\: load the models of --load-model, then on request; poll\: reload models when the repository changes]:MODE:(none explicit poll)' \
             '*--load-model=[model to load at startup in explicit mode, * for all; may be repeated]:NAME: ' \
             '--repository-poll-secs=[poll interval of the repository in poll mode, in seconds (15)]:N: ' \
@@ -261,8 +263,10 @@ _kelp() {
             '*:file:_files' ;;
     tritonserver)
         _arguments '--help[this text]' \
-            '*--model-repository=[model repository with <model>/<version>/…; may be repeated]:DIR:_files -/' \
+            '*--model-repository=[model repository with <model>/<version>/…\: a directory, or an address of kelp pull, whose models are downloaded; may be repeated]:DIR:_files -/' \
             '*--model-store=[alias of --model-repository]:DIR:_files -/' \
+            '--model-cache=[directory for downloaded models, which are kept for the next start (a temporary one)]:DIR:_files -/' \
+            '--registry-plain-http[use HTTP without TLS for repositories in OCI registries (false)]' \
             '--model-control-mode=[none\: load all models at startup (default); explicit\: load the models of --load-model, then on request; poll\: reload models when the repository changes]:MODE:(none explicit poll)' \
             '*--load-model=[model to load at startup in explicit mode, * for all; may be repeated]:NAME: ' \
             '--repository-poll-secs=[poll interval of the repository in poll mode, in seconds (15)]:N: ' \

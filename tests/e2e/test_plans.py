@@ -253,11 +253,11 @@ class Plans(unittest.TestCase):
             self.assertRegex(said, rf"\n +{re.escape(file)} +missing  [\w ]+: [\w, *]+; install Debian's {package}\n")
 
     def test_doctor_lists_the_libraries_of_the_server(self):
-        self.assertRegex(kelp("doctor").stdout, r"libraries loaded on demand\n\n  openssl +usable +TLS\n  curl +usable +export of traces, kelp pull, kelp top, kelp bench URL\n")
+        self.assertRegex(kelp("doctor").stdout, r"libraries loaded on demand\n\n  openssl +usable +TLS\n  curl +usable +export of traces, kelp pull, kelp serve ADDRESS, kelp top, kelp bench URL\n")
         environment = self.without("libcurl.so.4", "libssl.so.3")
         said = kelp("doctor", env=environment).stdout
         self.assertRegex(said, r"\n  openssl +missing +TLS\n +TLS needs the library 'libssl.so.3', of Debian package libssl3\n")
-        self.assertRegex(said, r"\n  curl +missing +export of traces, kelp pull, kelp top, kelp bench URL\n +the library 'libcurl.so.4' of Debian package libcurl4 is missing\n")
+        self.assertRegex(said, r"\n  curl +missing +export of traces, kelp pull, kelp serve ADDRESS, kelp top, kelp bench URL\n +the library 'libcurl.so.4' of Debian package libcurl4 is missing\n")
         libraries = json.loads(kelp("doctor", "--json", env=environment).stdout)["libraries"]
         self.assertEqual([(library["name"], library["usable"]) for library in libraries], [("openssl", False), ("curl", False)])
         self.assertIn("libcurl4", libraries[1]["details"])

@@ -40,6 +40,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if body is None:
             self.send_error(404)
             return
+        if etag and self.headers.get("If-None-Match") == etag:
+            self.send_response(304)
+            self.send_header("ETag", etag)
+            self.end_headers()
+            return
+        if action == "hang":
+            server.released.wait(60)
+            return
         offset = 0
         if "Range" in self.headers and self.headers.get("If-Range") in (None, etag):
             offset = int(self.headers["Range"].removeprefix("bytes=").rstrip("-"))
@@ -60,15 +68,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body[offset:])
 
 
+class Store(http.server.ThreadingHTTPServer):
+    """Serves `files`, {path: (content, ETag or None)}. `seen` has the requests, and `actions` what happens to the next ones."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files, self.seen, self.actions = {}, [], []
+        self.released = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.released.set()
+        self.shutdown()
+        self.server_close()
+
+
 class Pull(unittest.TestCase):
     def setUp(self):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.seen, self.server.actions = [], []
+        self.server = Store()
         self.server.files = {"/model.onnx": (BODY, '"one"')}
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.addCleanup(self.server.server_close)
-        self.addCleanup(self.server.shutdown)
+        self.url = self.server.url
+        self.addCleanup(self.server.close)
         self.directory = tempfile.mkdtemp(prefix="kelp-pull-")
         self.addCleanup(shutil.rmtree, self.directory)
         self.path = os.path.join(self.directory, "models", "digits", "1", "model.onnx")
@@ -138,7 +159,9 @@ class Pull(unittest.TestCase):
         self.pull("/model.onnx", "--digest", "sha256:" + self.digest.upper())
         self.server.seen.clear()
         self.pull("/model.onnx", "--digest", "sha256:" + self.digest)
+        self.pull("/model.onnx#sha256=" + self.digest)
         self.assertEqual(self.server.seen, [], "a file that has the digest is not downloaded")
+        self.assertIn("expected one digest", self.pull("/model.onnx#sha256=" + self.digest, "--digest", "sha256:" + self.digest, code=2).stderr)
 
     def test_server_errors_are_retried(self):
         self.server.actions = [503, 429, None]

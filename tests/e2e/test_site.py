@@ -73,7 +73,7 @@ class Site(unittest.TestCase):
 
     def test_search_finds_terms_of_text_and_interfaces(self):
         for term, page in (("dynamic_batching", "model-configuration.html"), ("kelp_engine_create", "reference/c/engine.html"),
-                           ("InferenceSession", "reference/python.html"), ("systemd", "production.html")):
+                           ("InferenceSession", "reference/python.html"), ("systemd", "deployment.html")):
             with self.subTest(term):
                 self.open("index.html")
                 box = self.until(lambda browser: browser.find_element(By.CSS_SELECTOR, "input.md-search__input"))

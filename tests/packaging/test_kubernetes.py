@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of deploy/ for Kubernetes, KServe, Prometheus and Grafana against the schemas of these projects, and the Helm chart with helm.
+"""The files of deploy/ for Kubernetes, KServe, Prometheus and Grafana against the schemas of these projects; the Helm chart with helm.
 
     tests/packaging/test_kubernetes.py --tools DIRECTORY     with kubeconform, helm and the modules of scripts/kubernetes.sh
 """
@@ -21,9 +21,16 @@ TOOLS = None
 VALUES = {"models": {"existingClaim": "models"}, "autoscaling": {"enabled": True}, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
           "prometheusRule": {"enabled": True}, "imagePullSecrets": [{"name": "registry"}], "podAnnotations": {"a": "b"}, "nodeSelector": {"a": "b"},
           "tolerations": [{"key": "a", "operator": "Exists"}], "env": [{"name": "A", "value": "b"}]}
+ADDRESSES = {"models": {"addresses": ["s3://models/production", "oci://registry.example/models/digits:1"], "pollSeconds": 60, "pullSecret": "store"}}
 PULL = {"models": {"pull": [{"name": "digits", "from": "s3://models/digits/"}], "pullSecret": "store"}}
 
+# The version whose schemas scripts/kubernetes.sh brings; helm would take its own.
+VERSION = "1.35.4"
 KINDS = ("PersistentVolumeClaim", "Deployment", "Service", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy")
+# Fields of the files, and a wrong name for each.
+MISSPELT = (("kubernetes/kelp.yaml", "terminationGracePeriodSeconds", "terminationGraceSeconds"),
+            ("kubernetes/kelp.yaml", "podMetricsEndpoints", "podMetricEndpoints"), ("kserve/runtime.yaml", "supportedModelFormats", "supportedFormats"),
+            ("kserve/inferenceservice.yaml", "modelFormat", "format"))
 
 
 def strict(schema):
@@ -75,6 +82,21 @@ def write_schemas(directory):
             json.dump(schema, file)
 
 
+def helm(*words, values=None):
+    """Returns the exit code, the output and the errors of a command of helm for the chart."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(values or {}, file)
+        file.flush()
+        done = subprocess.run([os.path.join(TOOLS, "helm"), *words, os.path.join(DEPLOY, "helm", "kelp"), "--values", file.name, "--kube-version", VERSION],
+                              capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def read(*path):
+    with open(os.path.join(DEPLOY, *path), encoding="utf-8") as file:
+        return file.read()
+
+
 class Schemas(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -97,46 +119,41 @@ class Schemas(unittest.TestCase):
         self.assertEqual(code, 0, output)
         self.assertRegex(output, rf"Summary: {count} resources? found .* Valid: {count}, Invalid: 0, Errors: 0, Skipped: 0")
 
-    def helm(self, *words, values=None):
-        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-            json.dump(values or {}, file)
-            file.flush()
-            done = subprocess.run([os.path.join(TOOLS, "helm"), *words, os.path.join(DEPLOY, "helm", "kelp"), "--values", file.name], capture_output=True,
-                                  text=True, check=False)
-        return done.returncode, done.stdout, done.stderr
-
     def test_manifests(self):
-        with open(os.path.join(DEPLOY, "kubernetes", "kelp.yaml"), encoding="utf-8") as file:
-            self.check(file.read(), 7)
+        self.check(read("kubernetes", "kelp.yaml"), 7)
 
     def test_kserve(self):
         for name in ("runtime.yaml", "inferenceservice.yaml"):
-            with open(os.path.join(DEPLOY, "kserve", name), encoding="utf-8") as file:
-                self.check(file.read(), 1)
+            self.check(read("kserve", name), 1)
 
     def test_misspelt_fields_are_rejected(self):
-        for path, name, wrong in (("kubernetes/kelp.yaml", "terminationGracePeriodSeconds", "terminationGraceSeconds"),
-                                  ("kubernetes/kelp.yaml", "podMetricsEndpoints", "podMetricEndpoints"),
-                                  ("kserve/runtime.yaml", "supportedModelFormats", "supportedFormats"), ("kserve/inferenceservice.yaml", "modelFormat", "format")):
-            with open(os.path.join(DEPLOY, path), encoding="utf-8") as file:
-                text = file.read()
+        for path, name, wrong in MISSPELT:
+            text = read(path)
             self.assertIn(name, text)
             self.assertNotEqual(self.validate(text.replace(name, wrong))[0], 0, wrong)
 
     def test_chart(self):
-        code, output, errors = self.helm("lint", "--strict")
+        code, output, errors = helm("lint", "--strict")
         self.assertEqual(code, 0, output + errors)
-        for values, count in (({}, 4), (VALUES, 7), (PULL, 4)):
-            code, output, errors = self.helm("template", "release", values=values)
+        for values, count in (({}, 4), (VALUES, 7), (ADDRESSES, 4), (PULL, 4)):
+            code, output, errors = helm("template", "release", values=values)
             self.assertEqual(code, 0, errors)
             self.check(output, count)
         self.assertIn("s3://models/digits/", output)
+        arguments = [document["spec"]["template"]["spec"]["containers"][0]["args"] for document in
+                     yaml.safe_load_all(helm("template", "release", values=ADDRESSES)[1]) if document["kind"] == "Deployment"][0]
+        for words in (["--model-repository", "s3://models/production"], ["--model-repository", "oci://registry.example/models/digits:1"],
+                      ["--model-cache", "/models"], ["--model-control-mode", "poll"], ["--repository-poll-secs", "60"]):
+            self.assertIn(words[1], arguments[arguments.index(words[0]) + 1:], words)
+        self.assertNotIn("/models", arguments[:arguments.index("--model-cache")])
 
     def test_chart_rejects_contradictions(self):
-        values = {"models": {"existingClaim": "models", "pull": PULL["models"]["pull"]}}
-        code, _, errors = self.helm("template", "release", values=values)
-        self.assertNotEqual(code, 0)
-        self.assertIn("set one of them", errors)
+        for values, message in (({"models": {"existingClaim": "models", "pull": PULL["models"]["pull"]}}, "set one of them"),
+                                ({"models": {**ADDRESSES["models"], "pull": PULL["models"]["pull"]}}, "set one of them"),
+                                ({"autoscaling": {"enabled": True, "queueSeconds": "", "queuedRequests": ""}}, "autoscaling needs a metric")):
+            code, _, errors = helm("template", "release", values=values)
+            self.assertNotEqual(code, 0)
+            self.assertIn(message, errors)
 
     def test_options_of_the_server_exist(self):
         """Options in the files are those of `kelp serve --help`."""
@@ -152,6 +169,37 @@ class Observability(unittest.TestCase):
     def test_alerts(self):
         for words in (("check", "rules", "alerts.yaml"), ("test", "rules", "alerts_test.yaml")):
             done = subprocess.run(["promtool", *words], cwd=os.path.join(DEPLOY, "prometheus"), capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_autoscaling(self):
+        """The expressions of the adapter's rules, as it evaluates them for pods, and their names in the autoscalers."""
+        rules = {rule["name"]["as"]: rule for rule in yaml.safe_load(read("prometheus", "adapter.yaml"))["rules"]}
+        for path in ("kubernetes/kelp.yaml", "helm/kelp/templates/autoscaling.yaml"):
+            self.assertEqual(set(re.findall(r"metric: {name: (\w+)}", read(path))), set(rules), path)
+        records = []
+        for name, rule in rules.items():
+            expression = rule["metricsQuery"]
+            for field, text in (("Series", rule["seriesQuery"].split("{")[0]), ("LabelMatchers", 'namespace="a",pod=~"kelp-0|kelp-1|kelp-2"'), ("GroupBy", "pod")):
+                expression = expression.replace(f"<<.{field}>>", text)
+            records.append({"record": name, "expr": expression})
+        # kelp-0: 100 requests/s that wait 30 ms, of two models; kelp-1: no requests; kelp-2: 1 request/s that does not wait.
+        series = []
+        for pod, queue_us, requests, pending in (("kelp-0", 90_000_000, 3000, 5), ("kelp-1", 0, 0, 0), ("kelp-2", 0, 60, 1)):
+            for model in ("x", "y"):
+                labels = f'{{namespace="a",pod="{pod}",model="{model}"}}'
+                series += [{"series": f"nv_inference_queue_duration_us{labels}", "values": f"0+{queue_us}x10"},
+                           {"series": f"nv_inference_request_success{labels}", "values": f"0+{requests}x10"},
+                           {"series": f"nv_inference_pending_request_count{labels}", "values": f"{pending}+0x10"}]
+        wanted = {"kelp_queue_seconds": (0.03, 0, 0), "kelp_queued_requests": (10, 0, 2)}
+        tests = [{"expr": name, "eval_time": "5m", "exp_samples": [{"labels": f'{name}{{pod="kelp-{i}"}}', "value": value} for i, value in enumerate(values)]}
+                 for name, values in wanted.items()]
+        with tempfile.TemporaryDirectory() as directory:
+            for name, content in (("rules.yaml", {"groups": [{"name": "adapter", "rules": records}]}),
+                                  ("test.yaml", {"rule_files": ["rules.yaml"], "evaluation_interval": "30s",
+                                                 "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": tests}]})):
+                with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+                    yaml.safe_dump(content, file)
+            done = subprocess.run(["promtool", "test", "rules", "test.yaml"], cwd=directory, capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_dashboard(self):
@@ -174,7 +222,7 @@ class Observability(unittest.TestCase):
     def test_metrics_exist(self):
         with open(os.path.join(ROOT, "docs", "http.md"), encoding="utf-8") as file:
             documented = file.read()
-        for path in ("prometheus/alerts.yaml", "grafana/kelp.json"):
+        for path in ("prometheus/alerts.yaml", "prometheus/adapter.yaml", "grafana/kelp.json"):
             with open(os.path.join(DEPLOY, path), encoding="utf-8") as file:
                 for name in set(re.findall(r"\bnv_[a-z_]+", file.read())):
                     done = subprocess.run(["grep", "-rqF", "--include=*.c", "--include=*.h", "--include=*.inc", name, os.path.join(ROOT, "src", "server")],

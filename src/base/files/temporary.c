@@ -42,7 +42,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
-static void remove_tree(const char *path) {
+void kelp_directory_remove(const char *path) {
     (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -133,7 +133,7 @@ void kelp_temporary_remove(kelp_allocator allocator, char *take_path) {
     if (take_path == NULL)
         return;
     int fd = take_held(take_path);
-    remove_tree(take_path);
+    kelp_directory_remove(take_path);
     if (fd >= 0)
         close(fd);
     kelp_free_string(allocator, take_path);
@@ -167,7 +167,7 @@ void kelp_temporary_sweep(void) {
         int fd = length > 0 && (size_t)length < sizeof path ? open_locked(path, &info) : -1;
         if (fd < 0)
             continue;
-        remove_tree(path);
+        kelp_directory_remove(path);
         close(fd);
     }
     kelp_fs_names_deinit(&names);

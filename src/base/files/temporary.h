@@ -16,5 +16,7 @@ kelp_status *kelp_temporary_create(kelp_allocator allocator, const char *purpose
 void kelp_temporary_remove(kelp_allocator allocator, char *take_path);
 /* Removes the stale directories of this user. */
 void kelp_temporary_sweep(void);
+/* Removes any directory without following links. Ignores failures. */
+void kelp_directory_remove(const char *path);
 
 #endif

@@ -153,7 +153,9 @@ static const struct {
     const char *name, *use;
     kelp_status *(*load)(void);
 } libraries[] = {{"openssl", "TLS", load_openssl},
-                 {"curl", "export of traces, kelp pull, kelp top, kelp bench URL", load_curl}};
+                 {"curl",
+                  "export of traces, kelp pull, kelp serve ADDRESS, kelp top, kelp bench URL",
+                  load_curl}};
 
 /* Appends the state of a library, and the causes of a failure. */
 static void put_library(size_t i, const kelp_status *failure, kelp_buf *text) {

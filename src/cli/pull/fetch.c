@@ -22,16 +22,24 @@
 #define MAX_TEXT_BYTES ((size_t)16 << 20)
 #define MAX_ERROR_BYTES ((size_t)4096)
 #define SHOWN_ERROR_BYTES 300
-#define ETAG_BYTES 256
+#define STOP_CHECK_NS 50000000L
 #define CONNECT_TIMEOUT_MS 10000L
 #define STALL_SECONDS 30L
 #define MAX_REDIRECTS 10L
 #define FILE_MODE 0644
-enum { HTTP_OK = 200, HTTP_PARTIAL = 206, HTTP_RANGE = 416, HTTP_MANY = 429, HTTP_SERVER = 500 };
+enum {
+    HTTP_OK = 200,
+    HTTP_PARTIAL = 206,
+    HTTP_NOT_MODIFIED = 304,
+    HTTP_RANGE = 416,
+    HTTP_MANY = 429,
+    HTTP_SERVER = 500
+};
 
 struct kelp_fetch {
     const kelp_curl *curl;
     CURL *easy;
+    atomic_bool *stop; /* or NULL */
     kelp_progress progress;
 };
 
@@ -39,7 +47,7 @@ struct kelp_fetch {
 typedef struct part_file {
     char *path, *etag_path; /* PATH.part, PATH.part.etag */
     int fd;
-    char etag[ETAG_BYTES]; /* of the bytes that exist; empty: unknown */
+    char etag[KELP_FETCH_ETAG_BYTES]; /* of the bytes that exist; empty: unknown */
 } part_file;
 
 /* One attempt. */
@@ -50,18 +58,19 @@ typedef struct transfer {
     size_t limit_bytes;  /* of `text` */
     kelp_buf *challenge; /* or NULL */
     uint64_t offset;     /* at which the body of a file begins */
-    char etag[ETAG_BYTES];
+    char etag[KELP_FETCH_ETAG_BYTES];
     kelp_status *failure; /* of writing */
     bool noted;           /* the ETag of the file is written */
     bool too_long;
 } transfer;
 
-kelp_status *kelp_fetch_create(bool quiet, kelp_fetch **out) {
+kelp_status *kelp_fetch_create(bool quiet, atomic_bool *stop, kelp_fetch **out) {
     const kelp_curl *curl;
     KELP_TRY(kelp_curl_load(&curl));
     kelp_fetch *fetch;
     KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_fetch, &fetch));
     fetch->curl = curl;
+    fetch->stop = stop;
     fetch->progress.enabled = !quiet && isatty(STDERR_FILENO);
     fetch->easy = curl->curl_easy_init();
     if (fetch->easy == NULL) {
@@ -77,6 +86,10 @@ void kelp_fetch_destroy(kelp_fetch *fetch) {
         return;
     fetch->curl->curl_easy_cleanup(fetch->easy);
     kelp_free(kelp_allocator_system(), fetch, sizeof *fetch);
+}
+
+static bool is_stopped(const kelp_fetch *fetch) {
+    return fetch->stop != NULL && atomic_load(fetch->stop);
 }
 
 /* ---- callbacks of libcurl ---- */
@@ -171,7 +184,7 @@ static int on_progress(void *userp, int64_t total, int64_t done, int64_t up_tota
     if (t->part != NULL && done > 0)
         kelp_progress_show(&t->fetch->progress, t->offset + (uint64_t)done,
                            total > 0 ? t->offset + (uint64_t)total : 0);
-    return 0;
+    return is_stopped(t->fetch); /* true ends the transfer */
 }
 
 /* ---- one attempt ---- */
@@ -194,9 +207,15 @@ static curl_slist *make_headers(const kelp_curl *curl, const kelp_fetch_request 
     curl_slist *list = NULL;
     for (size_t i = 0; i < KELP_FETCH_HEADERS && request->headers[i] != NULL; i++)
         list = curl->curl_slist_append(list, request->headers[i]);
-    if (request->offset > 0 && request->validator != NULL) {
-        char text[ETAG_BYTES + 16];
-        snprintf(text, sizeof text, "If-Range: %s", request->validator);
+    const char *conditions[][2] = {
+        {"If-Range", request->offset > 0 ? request->validator : NULL},
+        {"If-None-Match", request->known_etag},
+    };
+    for (size_t i = 0; i < KELP_COUNT(conditions); i++) {
+        char text[KELP_FETCH_ETAG_BYTES + 16];
+        if (conditions[i][1] == NULL)
+            continue;
+        snprintf(text, sizeof text, "%s: %s", conditions[i][0], conditions[i][1]);
         list = curl->curl_slist_append(list, text);
     }
     return list;
@@ -239,6 +258,10 @@ static kelp_status *perform(transfer *t, const kelp_fetch_request *request, char
     *out_result = curl->curl_easy_perform(easy);
     curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
     curl->curl_slist_free_all(headers);
+    if (is_stopped(t->fetch)) {
+        kelp_progress_end(&t->fetch->progress);
+        return KELP_ERROR(KELP_CANCELLED, "the download was stopped");
+    }
     if (*error == '\0')
         snprintf(error, CURL_ERROR_SIZE, "%s", curl->curl_easy_strerror(*out_result));
     return NULL;
@@ -261,10 +284,11 @@ static bool is_transient(int result, long code) {
     }
 }
 
-static void wait_before(int attempt) {
-    long ns = FIRST_WAIT_NS << (attempt - 1);
-    struct timespec time = {.tv_sec = ns / 1000000000L, .tv_nsec = ns % 1000000000L};
-    (void)nanosleep(&time, NULL);
+static void wait_before(const kelp_fetch *fetch, int attempt) {
+    const struct timespec step = {.tv_nsec = STOP_CHECK_NS};
+    for (long left = FIRST_WAIT_NS << (attempt - 1); left > 0 && !is_stopped(fetch);
+         left -= STOP_CHECK_NS)
+        (void)nanosleep(&step, NULL);
 }
 
 static const char *name_of(const kelp_fetch_request *request) {
@@ -311,7 +335,7 @@ kelp_status *kelp_fetch_text(kelp_fetch *fetch, const kelp_fetch_request *reques
             return KELP_ERROR(KELP_UNAVAILABLE, "cannot reach '%s': %s", name_of(request), error);
         if (!again)
             return NULL;
-        wait_before(attempt);
+        wait_before(fetch, attempt);
     }
 }
 
@@ -350,7 +374,7 @@ static kelp_status *part_open(part_file *part, const char *path) {
     KELP_TRY(add_suffix(path, ".part", &part->path));
     KELP_TRY(add_suffix(path, ".part.etag", &part->etag_path));
     kelp_buf_init(&etag, kelp_allocator_system());
-    kelp_status *ignored = kelp_fs_read(part->etag_path, ETAG_BYTES - 1, &etag);
+    kelp_status *ignored = kelp_fs_read(part->etag_path, KELP_FETCH_ETAG_BYTES - 1, &etag);
     if (ignored == NULL)
         snprintf(part->etag, sizeof part->etag, "%s", kelp_buf_cstr(&etag));
     kelp_status_free(ignored); /* an unknown ETag: the download starts again */
@@ -379,9 +403,9 @@ static kelp_status *part_offset(part_file *part, bool restart, uint64_t *out) {
     return NULL;
 }
 
-/* Sends the request until the part is complete. */
+/* Sends the request until the part is complete, or the file at the server has not changed. */
 static kelp_status *download(kelp_fetch *fetch, kelp_fetch_request *request, part_file *part,
-                             kelp_buf *body) {
+                             kelp_buf *body, kelp_fetch_file_info *out) {
     char error[CURL_ERROR_SIZE];
     bool restart = false;
     for (int attempt = 1;; attempt++) {
@@ -396,12 +420,16 @@ static kelp_status *download(kelp_fetch *fetch, kelp_fetch_request *request, par
         kelp_progress_end(&fetch->progress);
         long code = response_code(fetch);
         KELP_TRY(t.failure);
-        if (result == CURLE_OK && (code == HTTP_OK || code == HTTP_PARTIAL))
+        out->unchanged =
+            result == CURLE_OK && code == HTTP_NOT_MODIFIED && request->known_etag != NULL;
+        if (out->unchanged || (result == CURLE_OK && (code == HTTP_OK || code == HTTP_PARTIAL))) {
+            snprintf(out->etag, sizeof out->etag, "%s", t.etag);
             return NULL;
+        }
         restart = code == HTTP_RANGE; /* the part is not the beginning of the file */
         bool again = (restart && request->offset > 0) || is_transient(result, code);
         if (again && attempt < ATTEMPTS) {
-            wait_before(attempt);
+            wait_before(fetch, attempt);
             continue;
         }
         if (result != CURLE_OK)
@@ -411,6 +439,12 @@ static kelp_status *download(kelp_fetch *fetch, kelp_fetch_request *request, par
     }
 }
 
+/* Removes what exists of a download. */
+static void part_remove(const part_file *part) {
+    unlink(part->path);
+    unlink(part->etag_path);
+}
+
 /* Checks the part and gives it the name of the file. */
 static kelp_status *finish(const kelp_fetch_request *request, const part_file *part,
                            const char *path, char out_digest[65]) {
@@ -418,8 +452,7 @@ static kelp_status *finish(const kelp_fetch_request *request, const part_file *p
         return kelp_fs_error("cannot write", part->path, errno);
     KELP_TRY(kelp_sha256_file(part->path, out_digest));
     if (request->digest != NULL && strcasecmp(out_digest, request->digest) != 0) {
-        unlink(part->path);
-        unlink(part->etag_path);
+        part_remove(part);
         return KELP_ERROR(KELP_DATA_LOSS,
                           "'%s' has the wrong digest: expected sha256:%s, found sha256:%s",
                           name_of(request), request->digest, out_digest);
@@ -431,10 +464,11 @@ static kelp_status *finish(const kelp_fetch_request *request, const part_file *p
 }
 
 kelp_status *kelp_fetch_file(kelp_fetch *fetch, const kelp_fetch_request *request, const char *path,
-                             char out_digest[65]) {
+                             kelp_fetch_file_info *out) {
+    *out = (kelp_fetch_file_info){.unchanged = false};
     if (request->digest != NULL && kelp_fs_kind_of(path) == KELP_FS_FILE) {
-        KELP_TRY(kelp_sha256_file(path, out_digest));
-        if (!strcasecmp(out_digest, request->digest))
+        KELP_TRY(kelp_sha256_file(path, out->digest));
+        if (!strcasecmp(out->digest, request->digest))
             return NULL;
     }
     part_file part = {.fd = -1};
@@ -443,9 +477,11 @@ kelp_status *kelp_fetch_file(kelp_fetch *fetch, const kelp_fetch_request *reques
     kelp_buf_init(&body, kelp_allocator_system());
     kelp_status *status = part_open(&part, path);
     if (status == NULL)
-        status = download(fetch, &copy, &part, &body);
-    if (status == NULL)
-        status = finish(request, &part, path, out_digest);
+        status = download(fetch, &copy, &part, &body, out);
+    if (status == NULL && out->unchanged)
+        part_remove(&part);
+    else if (status == NULL)
+        status = finish(request, &part, path, out->digest);
     part_close(&part);
     kelp_buf_deinit(&body);
     return status;

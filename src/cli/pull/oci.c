@@ -197,7 +197,7 @@ static kelp_status *check_manifest(const oci_repository *repository, const kelp_
     kelp_sha256_init(&hash);
     kelp_sha256_update(&hash, manifest->data, manifest->length);
     kelp_sha256_text(&hash, found);
-    const char *expected[] = {NULL, repository->pull->digest};
+    const char *expected[] = {NULL, kelp_pull_digest(repository->pull)};
     if (!strncmp(repository->reference, DIGEST_PREFIX, sizeof DIGEST_PREFIX - 1))
         expected[0] = repository->reference + sizeof DIGEST_PREFIX - 1;
     for (size_t i = 0; i < KELP_COUNT(expected); i++) {
@@ -249,7 +249,9 @@ static kelp_status *pull_layer(oci_repository *repository, const kelp_json *laye
         request.url = kelp_buf_cstr(&url);
         request.name = kelp_buf_cstr(&name);
         request.digest = digits;
-        status = kelp_pull_file(repository->pull, &request, request.name);
+        status = kelp_pull_take(
+            repository->pull,
+            &(kelp_pull_item){.request = &request, .path = request.name, .version = digits});
     }
     kelp_buf_deinit(&url);
     kelp_buf_deinit(&name);

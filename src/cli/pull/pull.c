@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kelp pull: downloads models from HTTP servers, S3-compatible stores and OCI registries. */
-#include "base/checked.h"
+#include "base/alloc.h"
+#include "base/fs.h"
 #include "cli/cli.h"
 #include "cli/pull/source.h"
 
@@ -8,7 +9,6 @@
 #include <string.h>
 
 #define DIGEST_PREFIX "sha256:"
-#define DIGEST_DIGITS 64
 
 typedef struct pull_options {
     kelp_arg_list positionals;
@@ -46,61 +46,59 @@ static void defaults(void *userp) {
     o->output = "./";
 }
 
-static const struct {
-    const char *scheme;
-    kelp_status *(*pull)(kelp_pull *pull);
-} stores[] = {{"http", kelp_pull_http},
-              {"https", kelp_pull_http},
-              {"s3", kelp_pull_s3},
-              {"oci", kelp_pull_oci}};
-
-/* Returns the store of an address and the address without its scheme. */
-static kelp_status *find_store(const char *address, size_t *out_store, const char **out_rest) {
-    static const char separator[] = "://";
-    const char *end = strstr(address, separator);
-    for (size_t i = 0; end != NULL && i < KELP_COUNT(stores); i++) {
-        const char *rest = end + sizeof separator - 1;
-        if (strlen(stores[i].scheme) == (size_t)(end - address) &&
-            !strncmp(address, stores[i].scheme, (size_t)(end - address)) && *rest != '\0') {
-            *out_store = i;
-            *out_rest = rest;
-            return NULL;
-        }
-    }
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "invalid address '%s': expected http://, https://, s3:// or oci://", address);
-}
-
-/* Returns the digits of --digest. */
-static kelp_status *parse_digest(const char *text, const char **out) {
-    const char *digits = text + sizeof DIGEST_PREFIX - 1;
+/* Sets the digest of --digest. */
+static kelp_status *set_digest(kelp_pull *pull, const char *text) {
+    if (kelp_pull_digest(pull) != NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "expected one digest: --digest, or #sha256= in the address");
     if (strncmp(text, DIGEST_PREFIX, sizeof DIGEST_PREFIX - 1) != 0 ||
-        strlen(digits) != DIGEST_DIGITS ||
-        strspn(digits, "0123456789abcdefABCDEF") != DIGEST_DIGITS)
+        !kelp_pull_set_digest(pull, text + sizeof DIGEST_PREFIX - 1))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "invalid digest '%s': expected sha256: and 64 hexadecimal digits", text);
-    *out = digits;
     return NULL;
 }
 
-static int run(const kelp_command *command, void *userp) {
+/* Downloads a file to its path in the output, or to the output itself, and prints both. */
+static kelp_status *take(void *userp, kelp_fetch *fetch, const kelp_pull_item *item) {
     const pull_options *o = userp;
-    kelp_pull pull = {.output = o->output, .plain_http = o->plain_http};
-    size_t store = 0;
+    size_t length = strlen(o->output);
+    bool in_directory = !item->is_single || kelp_fs_kind_of(o->output) == KELP_FS_DIRECTORY ||
+                        (length > 0 && o->output[length - 1] == '/');
+    kelp_fetch_file_info info;
+    char *path;
+    if (in_directory)
+        KELP_TRY(kelp_fs_join(kelp_allocator_system(), o->output, item->path, &path));
+    else
+        KELP_TRY(kelp_strdup(kelp_allocator_system(), o->output, &path));
+    kelp_status *status = kelp_fetch_file(fetch, item->request, path, &info);
+    if (status == NULL)
+        printf("sha256:%s  %s\n", info.digest, path);
+    kelp_free_string(kelp_allocator_system(), path);
+    return status;
+}
+
+static int run(const kelp_command *command, void *userp) {
+    pull_options *o = userp;
+    kelp_pull pull = {.address = NULL};
     kelp_status *status = NULL;
     if (o->positionals.count != 1)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "expected the address of a model");
     if (status == NULL)
-        status = find_store(o->positionals.items[0], &store, &pull.address);
+        status = kelp_pull_init(&pull, o->positionals.items[0]);
     if (status == NULL && o->digest != NULL)
-        status = parse_digest(o->digest, &pull.digest);
-    if (status != NULL)
+        status = set_digest(&pull, o->digest);
+    if (status != NULL) {
+        kelp_pull_deinit(&pull);
         return kelp_cli_usage(command, status);
-    pull.scheme = stores[store].scheme;
-    status = kelp_fetch_create(o->quiet, &pull.fetch);
+    }
+    pull.take = take;
+    pull.userp = o;
+    pull.plain_http = o->plain_http;
+    status = kelp_fetch_create(o->quiet, NULL, &pull.fetch);
     if (status == NULL)
-        status = stores[store].pull(&pull);
+        status = kelp_pull_run(&pull);
     kelp_fetch_destroy(pull.fetch);
+    kelp_pull_deinit(&pull);
     if (status != NULL)
         return kelp_cli_finish(KELP_ANNOTATE(status, "cannot pull '%s'", o->positionals.items[0]));
     return kelp_cli_finish(
@@ -113,11 +111,11 @@ const kelp_command kelp_cmd_pull = {
     .usage = "ADDRESS [options]",
     .details =
         "ADDRESS is http(s)://HOST/PATH, s3://BUCKET/KEY, s3://BUCKET/PREFIX/ with all objects "
-        "below it,\nor oci://REGISTRY/REPOSITORY[:TAG|@sha256:DIGEST]. An interrupted download is "
-        "continued by the\nsame command. Prints the digest and the path of each file. S3 uses the "
-        "variables AWS_ACCESS_KEY_ID,\nAWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION and "
-        "AWS_ENDPOINT_URL; registries use\nKELP_REGISTRY_USERNAME and KELP_REGISTRY_PASSWORD. "
-        "Needs libcurl.",
+        "below it,\nor oci://REGISTRY/REPOSITORY[:TAG|@sha256:DIGEST]. At its end, #sha256=HEX is "
+        "the digest of a file.\nAn interrupted download is continued by the same command. Prints "
+        "the digest and the path of each\nfile. S3 uses the variables AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION\nand AWS_ENDPOINT_URL; registries "
+        "use KELP_REGISTRY_USERNAME and KELP_REGISTRY_PASSWORD. Needs libcurl.",
     .examples =
         "  kelp pull https://models.example/digits.onnx --output models/digits/1/model.onnx\n"
         "  kelp pull s3://models/digits/ --output models/digits\n"

@@ -21,6 +21,7 @@ typedef struct s3_bucket {
     kelp_buf user;   /* "KEY:SECRET" */
     kelp_buf token;  /* a header */
     bool is_signed;
+    size_t object_count; /* of those that were passed on */
 } s3_bucket;
 
 static const char *variable(const char *name, const char *otherwise) {
@@ -86,8 +87,8 @@ static kelp_fetch_request make_request(s3_bucket *bucket) {
     return request;
 }
 
-/* Downloads an object to `relative` in the output; NULL: it is the only one. */
-static kelp_status *pull_object(s3_bucket *bucket, const char *key, const char *relative) {
+/* Passes on an object. `item` has its path and version. */
+static kelp_status *take_object(s3_bucket *bucket, const char *key, kelp_pull_item *item) {
     kelp_buf url;
     kelp_buf_init(&url, kelp_allocator_system());
     kelp_buf_printf(&url, "%s/", kelp_buf_cstr(&bucket->base));
@@ -96,48 +97,73 @@ static kelp_status *pull_object(s3_bucket *bucket, const char *key, const char *
     kelp_fetch_request request = make_request(bucket);
     request.url = kelp_buf_cstr(&url);
     request.name = key;
-    request.digest = relative == NULL ? bucket->pull->digest : NULL;
-    const char *slash = strrchr(key, '/');
-    if (status == NULL && relative == NULL)
-        status = kelp_pull_single(bucket->pull, &request, slash != NULL ? slash + 1 : key);
-    else if (status == NULL)
-        status = kelp_pull_file(bucket->pull, &request, relative);
+    request.digest = item->is_single ? kelp_pull_digest(bucket->pull) : NULL;
+    item->request = &request;
+    if (status == NULL)
+        status = kelp_pull_take(bucket->pull, item);
+    bucket->object_count += status == NULL;
     kelp_buf_deinit(&url);
     return status;
 }
 
-/* Finds the text of the next element `name` at or after `*inout_at`. */
-static bool next_element(const char *name, const char **inout_at, kelp_str *out) {
+static kelp_status *take_single(s3_bucket *bucket, const char *key) {
+    const char *slash = strrchr(key, '/');
+    kelp_pull_item item = {.path = slash != NULL ? slash + 1 : key, .is_single = true};
+    return take_object(bucket, key, &item);
+}
+
+/* Finds the first element `name` in `text`. `out_end`, if not NULL, receives its end. */
+static bool find_element(const char *name, kelp_str text, kelp_str *out, const char **out_end) {
     char open[64], close[64];
-    snprintf(open, sizeof open, "<%s>", name);
-    snprintf(close, sizeof close, "</%s>", name);
-    const char *begin = strstr(*inout_at, open);
-    const char *end = begin != NULL ? strstr(begin, close) : NULL;
+    int open_length = snprintf(open, sizeof open, "<%s>", name);
+    int close_length = snprintf(close, sizeof close, "</%s>", name);
+    const char *begin = memmem(text.data, text.length, open, (size_t)open_length);
+    if (begin == NULL)
+        return false;
+    begin += open_length;
+    const char *end =
+        memmem(begin, (size_t)(text.data + text.length - begin), close, (size_t)close_length);
     if (end == NULL)
         return false;
-    begin += strlen(open);
     *out = (kelp_str){begin, (size_t)(end - begin)};
-    *inout_at = end + strlen(close);
+    if (out_end != NULL)
+        *out_end = end + close_length;
     return true;
 }
 
-/* Downloads the objects of a page of the list. Keys are percent-encoded (encoding-type=url), so
- * that they contain no markup. Keys that end with '/' stand for directories. */
-static kelp_status *pull_page(s3_bucket *bucket, const char *page, size_t prefix_length) {
-    kelp_str encoded;
-    kelp_buf key;
+/* Passes on the object of a list's element. Its key is percent-encoded (encoding-type=url), so that
+ * it contains no markup. Keys that end with '/' stand for directories. */
+static kelp_status *take_element(s3_bucket *bucket, kelp_str element, size_t prefix_length) {
+    kelp_str encoded, etag;
+    kelp_buf key, version;
+    if (!find_element("Key", element, &encoded, NULL))
+        return NULL;
     kelp_buf_init(&key, kelp_allocator_system());
-    kelp_status *status = NULL;
-    while (status == NULL && next_element("Key", &page, &encoded)) {
-        kelp_buf_clear(&key);
-        status = kelp_pull_decode(encoded.data, encoded.length, &key);
-        if (status != NULL || key.length <= prefix_length || key.data[key.length - 1] == '/')
-            continue;
+    kelp_buf_init(&version, kelp_allocator_system());
+    bool has_etag = find_element("ETag", element, &etag, NULL) && etag.length > 0;
+    kelp_buf_append_str(&version, has_etag ? etag : element);
+    kelp_status *status = kelp_pull_decode(encoded.data, encoded.length, &key);
+    if (status == NULL)
+        status = kelp_buf_status(&version);
+    if (status == NULL && key.length > prefix_length && key.data[key.length - 1] != '/') {
         const char *text = kelp_buf_cstr(&key);
-        status = pull_object(bucket, text, text + prefix_length);
+        kelp_pull_item item = {.path = text + prefix_length, .version = kelp_buf_cstr(&version)};
+        status = take_object(bucket, text, &item);
     }
     kelp_buf_deinit(&key);
+    kelp_buf_deinit(&version);
     return status;
+}
+
+/* Passes on the objects of a page of the list. */
+static kelp_status *take_page(s3_bucket *bucket, kelp_str page, size_t prefix_length) {
+    kelp_str element;
+    const char *end = page.data + page.length;
+    while (find_element("Contents", page, &element, &page.data)) {
+        page.length = (size_t)(end - page.data);
+        KELP_TRY(take_element(bucket, element, prefix_length));
+    }
+    return NULL;
 }
 
 /* Sets the URL of a page; parameters are sorted, as the signature needs. */
@@ -154,7 +180,7 @@ static void set_list_url(s3_bucket *bucket, const char *prefix, const kelp_buf *
     kelp_pull_encode(prefix, strlen(prefix), "", out);
 }
 
-static kelp_status *pull_prefix(s3_bucket *bucket, const char *prefix) {
+static kelp_status *take_prefix(s3_bucket *bucket, const char *prefix) {
     kelp_buf url, page, next;
     kelp_status *status = NULL;
     bool more = true;
@@ -175,10 +201,10 @@ static kelp_status *pull_prefix(s3_bucket *bucket, const char *prefix) {
             status = kelp_fetch_failure("list", kelp_buf_cstr(&bucket->base), code, &page);
         if (status != NULL)
             break;
-        const char *at = kelp_buf_cstr(&page);
-        status = pull_page(bucket, at, strlen(prefix));
+        const kelp_str all = {page.data, page.length};
+        status = take_page(bucket, all, strlen(prefix));
         kelp_buf_clear(&next);
-        more = next_element("NextContinuationToken", &at, &text);
+        more = find_element("NextContinuationToken", all, &text, NULL);
         if (more)
             kelp_buf_append_str(&next, text);
     }
@@ -198,15 +224,15 @@ kelp_status *kelp_pull_s3(kelp_pull *pull) {
             KELP_INVALID_ARGUMENT,
             "invalid address 's3://%s': expected s3://BUCKET/KEY or s3://BUCKET/PREFIX/",
             pull->address);
-    if (is_prefix && pull->digest != NULL)
+    if (is_prefix && kelp_pull_digest(pull) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "a prefix of S3 has no digest: expected s3://BUCKET/KEY");
     s3_bucket bucket;
     bucket_init(&bucket, pull);
     kelp_status *status = bucket_configure(&bucket, pull->address, length);
     if (status == NULL)
-        status = is_prefix ? pull_prefix(&bucket, key) : pull_object(&bucket, key, NULL);
-    if (status == NULL && pull->file_count == 0)
+        status = is_prefix ? take_prefix(&bucket, key) : take_single(&bucket, key);
+    if (status == NULL && bucket.object_count == 0)
         status = KELP_ERROR(KELP_NOT_FOUND, "the prefix 's3://%s' has no objects", pull->address);
     bucket_deinit(&bucket);
     return status;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define BLOCK_BYTES 64
-#define READ_BYTES ((size_t)64 * 1024)
+#define READ_BYTES ((size_t)16 * 1024)
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t constants[64] = {
@@ -90,7 +90,7 @@ void kelp_sha256_text(kelp_sha256 *hash, char out[KELP_SHA256_TEXT_BYTES]) {
 }
 
 kelp_status *kelp_sha256_file(const char *path, char out[KELP_SHA256_TEXT_BYTES]) {
-    static char buffer[READ_BYTES]; /* of the main thread */
+    char buffer[READ_BYTES];
     kelp_sha256 hash;
     size_t size_bytes;
     int fd;

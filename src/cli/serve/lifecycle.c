@@ -12,6 +12,7 @@
 #include "cli/serve/model_file.h"
 #include "cli/serve/notify.h"
 #include "cli/serve/readiness.h"
+#include "cli/serve/remote/remote.h"
 #include "cli/serve/trim.h"
 #include "cli/serve/with_backend.h"
 #include "frontends/otlp/curl.h"
@@ -27,6 +28,7 @@
 #include <unistd.h>
 
 #define COPY_OF_SIGNAL_MS 10
+#define SECOND_NS UINT64_C(1000000000)
 
 /* A serving process. */
 typedef struct serve_process {
@@ -35,9 +37,11 @@ typedef struct serve_process {
     TRITONSERVER_Server *core; /* NULL until it is created */
     kelp_serve_frontends frontends;
     kelp_serve_trim *trim;
+    kelp_serve_remote *remote; /* NULL: no repository is remote */
     kelp_serve_notify notify;
     int signals; /* a signalfd; -1: closed */
     bool failed;
+    bool interrupted; /* by a signal, before the server was created */
 } serve_process;
 
 static void poll_repository(TRITONSERVER_Server *core) {
@@ -46,6 +50,32 @@ static void poll_repository(TRITONSERVER_Server *core) {
         return;
     fprintf(stderr, "kelp: cannot poll the repository: %s\n", TRITONSERVER_ErrorMessage(error));
     TRITONSERVER_ErrorDelete(error);
+}
+
+static void note_update(kelp_status *take_failure) {
+    if (take_failure == NULL)
+        return;
+    fprintf(stderr, "kelp: the models of the latest download are still served: %s\n",
+            kelp_status_message(take_failure));
+    kelp_status_free(take_failure);
+}
+
+/* Polls the repository if it is due. Remote repositories are downloaded before, and `wake` tells
+ * that they are. Returns the time of the next poll. */
+static uint64_t poll_if_due(serve_process *process, uint64_t due_ns, uint64_t now_ns, bool wake) {
+    kelp_serve_remote *remote = process->remote;
+    if (wake)
+        note_update(kelp_serve_remote_end(remote));
+    else if (now_ns < due_ns)
+        return due_ns;
+    if (remote != NULL && !wake) {
+        kelp_status *failure = kelp_serve_remote_begin(remote);
+        if (failure == NULL)
+            return UINT64_MAX;
+        note_update(failure);
+    }
+    poll_repository(process->core);
+    return kelp_now_ns() + (uint64_t)process->o->models.poll_secs * SECOND_NS;
 }
 
 static int timeout_ms(uint64_t due_ns) {
@@ -60,12 +90,14 @@ static kelp_status *wait_for_signal(serve_process *process, int *out_signal) {
     const kelp_serve_options *o = process->o;
     kelp_serve_trim *trim = process->trim;
     KELP_ASSERT(process->signals >= 0);
-    uint64_t step_ns = (uint64_t)o->models.poll_secs * 1000000000u;
-    uint64_t poll_ns =
-        strcmp(o->models.control_mode, "poll") ? UINT64_MAX : kelp_now_ns() + step_ns;
+    int remote = process->remote != NULL ? kelp_serve_remote_wake(process->remote) : -1;
+    uint64_t poll_ns = strcmp(o->models.control_mode, "poll")
+                           ? UINT64_MAX
+                           : kelp_now_ns() + (uint64_t)o->models.poll_secs * SECOND_NS;
     for (;;) {
         struct pollfd fds[] = {{.fd = process->signals, .events = POLLIN},
-                               {.fd = trim->wake, .events = POLLIN}};
+                               {.fd = trim->wake, .events = POLLIN},
+                               {.fd = remote, .events = POLLIN}};
         uint64_t due_ns = KELP_MIN(KELP_MIN(poll_ns, trim->due_ns), process->notify.due_ns);
         int ready = poll(fds, KELP_COUNT(fds), timeout_ms(due_ns));
         struct signalfd_siginfo taken;
@@ -79,11 +111,29 @@ static kelp_status *wait_for_signal(serve_process *process, int *out_signal) {
         uint64_t now_ns = kelp_now_ns();
         kelp_serve_notify_watchdog(&process->notify, process->frontends.http, now_ns);
         kelp_serve_trim_check(trim, now_ns);
-        if (now_ns >= poll_ns) {
-            poll_repository(process->core);
-            poll_ns = kelp_now_ns() + step_ns;
-        }
+        poll_ns = poll_if_due(process, poll_ns, now_ns, ready > 0 && fds[2].revents != 0);
     }
+}
+
+/* Downloads remote repositories for the first time. A signal stops that, and then the process. */
+static kelp_status *download(serve_process *process) {
+    KELP_TRY(kelp_serve_remote_create(&process->o->models, &process->remote));
+    if (process->remote == NULL)
+        return NULL;
+    kelp_serve_notify_send(&process->notify, "STATUS=Downloading models");
+    KELP_TRY(kelp_serve_remote_begin(process->remote));
+    struct pollfd fds[] = {{.fd = process->signals, .events = POLLIN},
+                           {.fd = kelp_serve_remote_wake(process->remote), .events = POLLIN}};
+    while (poll(fds, KELP_COUNT(fds), -1) < 0)
+        if (errno != EINTR)
+            return KELP_ERROR(KELP_INTERNAL, "cannot wait for downloads: %s", strerror(errno));
+    struct signalfd_siginfo taken;
+    if (fds[0].revents == 0 ||
+        read(process->signals, &taken, sizeof taken) != (ssize_t)sizeof taken)
+        return kelp_serve_remote_end(process->remote);
+    process->interrupted = true; /* the update ends with the object */
+    process->voice->stopping((int)taken.ssi_signo);
+    return NULL;
 }
 
 static kelp_status *block_signals(int *out_fd) {
@@ -247,11 +297,13 @@ static kelp_status *prepare(serve_process *process) {
         KELP_TRY(kelp_curl_load(&curl));
     KELP_TRY(kelp_serve_sockets_take(&process->frontends.sockets));
     KELP_TRY(kelp_serve_notify_init(&process->notify));
-    kelp_serve_notify_send(&process->notify, "STATUS=Loading models");
     KELP_TRY(block_signals(&process->signals));
     KELP_TRY(kelp_serve_trim_init(process->trim));
     KELP_TRY(create_repository(process->o));
-    return kelp_serve_check_addresses(process->o, &process->frontends.sockets);
+    KELP_TRY(kelp_serve_check_addresses(process->o, &process->frontends.sockets));
+    KELP_TRY(download(process));
+    kelp_serve_notify_send(&process->notify, "STATUS=Loading models");
+    return NULL;
 }
 
 /* Prints a failure to create the server. */
@@ -273,13 +325,14 @@ int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
     note_not_created(&process, kelp_serve_trace_parse(&o->trace, &process.frontends.trace));
     if (!process.failed)
         note(voice, &process.failed, prepare(&process));
-    if (!process.failed)
+    if (!process.failed && !process.interrupted)
         note_not_created(&process, kelp_serve_create_core(o, &process.core));
-    if (!process.failed)
+    if (!process.failed && !process.interrupted)
         note(voice, &process.failed, serve(&process));
     stop(o, process.core, &process.frontends, voice, &process.failed);
     kelp_serve_notify_deinit(&process.notify);
     kelp_temporary_remove(kelp_allocator_system(), o->with_repository);
+    kelp_serve_remote_destroy(process.remote);
     kelp_serve_trim_deinit(&trim);
     if (process.signals >= 0)
         close(process.signals);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fs.h"
+#include "cli/serve/remote/tree.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,18 +24,6 @@ typedef struct model_file {
     const char *backend;
 } model_file;
 
-/* Returns NAME for a directory "…/NAME/VERSION", the layout of a model repository; "model" for
- * others. */
-static kelp_str name_of_repository(const model_file *file) {
-    const char *end = strrchr(file->directory, '/');
-    const char *start = end;
-    if (end == NULL || !end[1] || strspn(end + 1, "0123456789") != strlen(end + 1))
-        return file->name;
-    while (start > file->directory && start[-1] != '/')
-        start--;
-    return start < end ? (kelp_str){start, (size_t)(end - start)} : file->name;
-}
-
 static kelp_status *split(const char *path, model_file *out) {
     if (realpath(path, out->directory) == NULL)
         return KELP_ERROR(KELP_NOT_FOUND, "cannot serve '%s': %s", path, strerror(errno));
@@ -51,7 +40,7 @@ static kelp_status *split(const char *path, model_file *out) {
         out->name = (kelp_str){out->file, length - extension};
     }
     if (out->backend != NULL && kelp_str_is(out->name, "model"))
-        out->name = name_of_repository(out);
+        out->name = kelp_tree_model_name(kelp_str_from(out->directory), out->name);
     return out->backend != NULL
                ? NULL
                : KELP_ERROR(KELP_INVALID_ARGUMENT,

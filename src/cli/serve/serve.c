@@ -3,8 +3,10 @@
 #include "base/checked.h"
 #include "base/fs.h"
 #include "cli/cli.h"
+#include "cli/pull/source.h"
 #include "cli/serve/lifecycle.h"
 #include "cli/serve/readiness.h"
+#include "cli/serve/remote/remote.h"
 
 #include <stdio.h>
 
@@ -64,8 +66,10 @@ static const kelp_serve_voice voice = {announce, stopping, not_created, failed};
 static kelp_status *sort_arguments(kelp_serve_options *o) {
     for (size_t i = 0; i < o->positionals.count; i++) {
         const char *path = o->positionals.items[i];
-        bool directory = kelp_fs_kind_of(path) == KELP_FS_DIRECTORY;
-        KELP_TRY(kelp_arg_list_add(directory ? &o->models.repositories : &o->models.files, path));
+        bool is_repository =
+            kelp_pull_is_address(path) || kelp_fs_kind_of(path) == KELP_FS_DIRECTORY;
+        KELP_TRY(
+            kelp_arg_list_add(is_repository ? &o->models.repositories : &o->models.files, path));
     }
     return NULL;
 }
@@ -77,6 +81,7 @@ static kelp_status *check(const kelp_serve_options *o) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "no model repository: expected a directory, a model file, or "
                           "--model-repository DIR");
+    KELP_TRY(kelp_serve_remote_check(&o->models));
     kelp_tls_options tls;
     KELP_TRY(kelp_serve_tls_convert(&o->tls, &tls));
     KELP_TRY(kelp_serve_grpc_tls(&o->grpc, &tls));
@@ -101,19 +106,21 @@ static const kelp_arg_table *const tables[] = {KELP_SERVE_TABLES, NULL};
 const kelp_command kelp_cmd_serve = {
     .name = "serve",
     .summary = "serve models over HTTP and gRPC",
-    .usage = "[DIR|FILE]... [options]",
+    .usage = "[DIR|FILE|ADDRESS]... [options]",
     .details = "Implements the KServe v2 protocol with Triton's extensions. DIR is a model "
                "repository, and FILE a\nmodel, .onnx or .plan, which is served under its name. "
-               "Options have Triton's names. SIGINT or SIGTERM\nstops the server after the "
-               "requests in flight.",
+               "ADDRESS is one of kelp pull: of a model file,\nor of a model or a repository in S3 "
+               "or an OCI registry. Options have Triton's names. SIGINT or\nSIGTERM stops the "
+               "server after the requests in flight.",
     .examples =
         "  kelp serve examples/models\n"
         "  kelp serve model.onnx\n"
+        "  kelp serve s3://models/production --model-cache cache --model-control-mode poll\n"
         "  kelp serve --model-repository models --http-port 0 --exit-on-error=false\n"
         "  kelp serve --model-repository models --model-control-mode explicit --load-model digits\n"
         "  kelp serve --with-backend build/libtriton_my_backend.so\n"
         "  curl -s localhost:8000/v2/models/digits/infer -d @examples/requests/digits.json",
-    .positional = "DIR|FILE",
+    .positional = "DIR|FILE|ADDRESS",
     .max_positionals = 64,
     .tables = tables,
     .options_bytes = sizeof(kelp_serve_options),

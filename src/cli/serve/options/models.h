@@ -10,6 +10,8 @@
 typedef struct kelp_serve_models {
     kelp_arg_list repositories;
     kelp_arg_list files; /* from positional arguments: single models */
+    const char *cache;   /* of repositories that are addresses; NULL: a temporary one */
+    bool registry_plain_http;
     const char *control_mode;
     kelp_arg_list load_models;
     int64_t poll_secs;
