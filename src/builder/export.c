@@ -5,11 +5,14 @@
  * layer may become several nodes.
  */
 #include "base/assert.h"
+#include "base/checked.h"
 #include "builder/builder.h"
 #include "builder/emit.h"
 #include "graph/save.h"
 
 #include <string.h>
+
+#define OLDEST_OPSET 17 /* of exported networks */
 
 /* A function that is called for every node, also of nested blocks. */
 typedef kelp_status *(*node_fn)(kelp_node *node, void *userp);
@@ -46,6 +49,18 @@ static kelp_status *set_version(kelp_node *node, void *userp) {
     return NULL;
 }
 
+/* Returns the oldest version of the IR that allows a version of ai.onnx, as onnx.helper does.
+ * Source: onnx/docs/Versioning.md, "Released Versions". */
+static int64_t ir_version_of(int64_t opset) {
+    static const struct {
+        int64_t opset, ir;
+    } released[] = {{24, 12}, {23, 11}, {21, 10}, {19, 9}, {15, 8}};
+    for (size_t i = 0; i < KELP_COUNT(released); i++)
+        if (opset >= released[i].opset)
+            return released[i].ir;
+    return 7;
+}
+
 static kelp_status *set_import(kelp_graph *graph, int64_t version) {
     kelp_opset_import *imports =
         KELP_ARENA_ARRAY(&graph->arena, graph->import_count, kelp_opset_import);
@@ -56,7 +71,25 @@ static kelp_status *set_import(kelp_graph *graph, int64_t version) {
         if (*imports[i].domain == '\0')
             imports[i].version = version;
     graph->imports = imports;
+    if (graph->info.ir_version < ir_version_of(version))
+        graph->info.ir_version = ir_version_of(version);
     return for_each_node(graph->main, set_version, &version);
+}
+
+/* Sets *userp to the version that introduced the node's schema, if it is larger. */
+static kelp_status *raise_version(kelp_node *node, void *userp) {
+    int64_t *version = userp;
+    const kelp_onnx_schema *schema = kelp_operator_schema(node->op, node->opset_version);
+    if (kelp_operator_is_onnx(node->op) && schema != NULL && schema->since > *version)
+        *version = schema->since;
+    return NULL;
+}
+
+/* Chooses the oldest version that defines all layers as the newest does, for old readers. */
+static kelp_status *lower_version(kelp_graph *graph) {
+    int64_t version = OLDEST_OPSET;
+    KELP_TRY(for_each_node(graph->main, raise_version, &version));
+    return set_import(graph, version);
 }
 
 /* Chooses the version of the parsed model, or that of the layers. */
@@ -106,7 +139,7 @@ static kelp_status *name_nodes(kelp_graph *graph) {
 static kelp_status *write_model(const kelp_network *network, kelp_graph *graph, kelp_blob **out) {
     kelp_buf model;
     KELP_ASSERT(graph->main != NULL);
-    KELP_TRY(unify_versions(graph));
+    KELP_TRY(network->parsed == NULL ? lower_version(graph) : unify_versions(graph));
     KELP_TRY(name_nodes(graph));
     kelp_buf_init(&model, network->allocator);
     kelp_status *status = kelp_graph_save(graph, NULL, &model);

@@ -517,7 +517,6 @@ static kelp_status *lower(lowering *l) {
         graph->info.label = graph->info.graph_name = network->name;
         graph->main->name = network->name;
         graph->info.producer_name = "kelp";
-        graph->info.ir_version = 12;
     }
     KELP_TRY(open_scope(l, NULL, NULL, graph->main, &main));
     place_layers(network);

@@ -319,6 +319,17 @@ class BuilderTests(unittest.TestCase):
             exported(model("Softmax", 12), lambda network, y: network.add_reduce(y, "max", axes=0))
         self.assertEqual(caught.exception.code.name, "UNIMPLEMENTED")
 
+    def test_an_exported_model_has_the_oldest_version_that_suffices(self):
+        network = self.builder.create_network()
+        x = network.add_input("x", "float32", (2, 3))
+        network.mark_output(network.add_activation(x, "relu"), "y")
+        made = onnx.load_from_string(network.to_onnx())
+        onnx.checker.check_model(made, full_check=True)
+        self.assertEqual((made.ir_version, {entry.domain: entry.version for entry in made.opset_import}[""]), (8, 17))
+        network.mark_output(network.add_reduce(x, "max", axes=0), "z")
+        made = onnx.load_from_string(network.to_onnx())
+        self.assertEqual((made.ir_version, {entry.domain: entry.version for entry in made.opset_import}[""]), (9, 20))
+
     def test_an_exported_model_keeps_other_domains(self):
         nodes = [helper.make_node("Scaler", ["x"], ["scaled"], "scaler", domain="ai.onnx.ml", offset=[1.0], scale=[2.0]),
                  helper.make_node("Gelu", ["scaled"], ["gelu"], "gelu", domain="com.microsoft"), helper.make_node("Exp", ["x"], ["y"], "exp")]

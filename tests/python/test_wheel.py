@@ -115,6 +115,7 @@ class Wheel(unittest.TestCase):
         for words in ([self.site + "/bin/kelp"], [sys.executable, "-m", "kelp"]):
             self.assertRegex(run(*words, "--version", env=self.environment, cwd="/"), r"^kelp \d+\.\d+\.\d+\n$")
         self.assertIn("digit", run(self.site + "/bin/kelp", "run", DIGITS, "--random", env=self.environment))
+        self.assertIn("--model-repository", run(self.site + "/bin/tritonserver", "--help", env=self.environment))
 
     def test_a_program_runs_as_onnxruntime(self):
         code = ("import importlib.metadata, onnxruntime, sys; session = onnxruntime.InferenceSession(sys.argv[1]); "
