@@ -256,6 +256,10 @@ class Files(Temporary):
         with open(self.path("cut.png"), "wb") as out, open(f"{PICTURES}/digit_7.png", "rb") as file:
             out.write(file.read()[:60])
         self.refuse(1, "cannot decode the image", "run", DIGITS, "--input", "image=@" + self.path("cut.png"))
+        for name, content in (("P9.pnm", "P9 1 1"), ("P0.pnm", "P0 1 1"), ("P2x.pnm", "P2x 1 1"), ("P2", "P2")):
+            with open(self.path(name), "w", encoding="ascii") as file:
+                file.write(content)
+            self.refuse(1, "is not a valid .npy file", "run", DIGITS, "--input", "image=@" + self.path(name))
 
 
 class Top(Temporary):
