@@ -320,6 +320,8 @@ class ServeOptions(unittest.TestCase):
                 self.assertIn("nv_inference_request_summary_us_count", server.metrics())
                 self.assertEqual(json.loads(server.call("GET", "/v2/models/new%20%22model%22")[2])["name"], 'new "model"')
                 self.assertEqual(server.stop(), 0)
+            with support.Server(file, "--trace-config", "mode=opentelemetry", "--trace-config", "opentelemetry,url=http://127.0.0.1:9") as server:
+                self.assertEqual(json.loads(server.call("GET", "/v2/trace/setting")[2])["trace_rate"], "1000")
             with open(f"{folder}/log", encoding="utf-8") as log:
                 self.assertIn("response cache 'local' from the built-in caches", log.read())
 
@@ -360,6 +362,8 @@ class Others(unittest.TestCase):
                 self.assertGreaterEqual(row["runs"], 10)
                 self.assertAlmostEqual(row["per_second"], row["runs"] * 1e9 / row["elapsed_ns"], delta=row["per_second"] * 1e-6)
         self.assertIn("per second", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--in-flight", "1").stdout)
+        row, = json.loads(kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--in-flight", "1", "--json").stdout)["results"]
+        self.assertEqual((row["in_flight"], "median_ns" in row), (1, False))
         for words, code, message in ((("--threads", "1,99999"), 2, "'--threads': expected at most 16 numbers from 1 to 1024, found '1,99999'"),
                                      (("--threads", "1,1x"), 2, "expected at most 16 numbers from 1 to 1024"),
                                      (("--threads", ",".join(["1"] * 17)), 2, "expected at most 16 numbers from 1 to 1024"),
