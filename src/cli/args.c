@@ -133,9 +133,9 @@ kelp_status *kelp_args_set(const kelp_arg_spec *spec, const char *text, void *op
         memcpy(member, &text, sizeof text);
         return NULL;
     case KELP_OPTION_LIST:
-        return kelp_arg_list_add(member, text);
+        break;
     }
-    return KELP_ERROR(KELP_INTERNAL, "option '--%s' has an unknown kind", spec->name);
+    return kelp_arg_list_add(member, text);
 }
 
 static const kelp_arg_spec *find_long(const kelp_command *command, kelp_str name) {

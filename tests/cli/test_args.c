@@ -147,6 +147,21 @@ static void errors_name_the_option(void **state) {
     refuse(WORDS("a", "b"), "unexpected argument 'b'");
 }
 
+static const char *word_at(const void *words, size_t i) {
+    return ((const char *const *)words)[i];
+}
+
+/* A word in another case is nearer than one that it begins. */
+static void nearest_words(void **state) {
+    static const char *const words[] = {"models", "model", "run", "inspect", NULL};
+    (void)state;
+    assert_string_equal(kelp_args_nearest("MODEL", word_at, words), "model");
+    assert_string_equal(kelp_args_nearest("mod", word_at, words), "models");
+    assert_string_equal(kelp_args_nearest("ran", word_at, words), "run");
+    assert_string_equal(kelp_args_nearest("inspekt", word_at, words), "inspect");
+    assert_null(kelp_args_nearest("serve", word_at, words));
+}
+
 static void help_shows_every_option(void **state) {
     (void)state;
     bool help = false;
@@ -171,6 +186,7 @@ int main(void) {
         cmocka_unit_test(booleans_stand_alone_or_take_a_word),
         cmocka_unit_test(lists_keep_their_order),
         cmocka_unit_test(errors_name_the_option),
+        cmocka_unit_test(nearest_words),
         cmocka_unit_test(help_shows_every_option),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

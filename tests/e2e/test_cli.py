@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -98,7 +99,9 @@ class Run(unittest.TestCase):
         ended = kelp("run", DIGITS, "--random", "--shape", "image=2x1x8x8", "--repeat", 3, "--profile", "--output", "digit")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertIn("int64 [2]", ended.stdout)
-        self.assertIn("3 runs in", ended.stderr)
+        self.assertRegex(ended.stderr, r"(?m)^kelp: 3 runs in [\d.]+ [um]?s, [\d.]+ [um]?s each$")
+        whole, unit = re.search(r"3 runs in ([\d.]+) ([um]?s),", ended.stderr).groups()
+        self.assertLess(float(whole) * {"us": 1e-6, "ms": 1e-3, "s": 1}[unit], support.PATIENCE_S)
         self.assertIn("operator", ended.stderr)
 
     def refuse(self, code, message, *words):
@@ -166,6 +169,10 @@ def as_text(value):
 
 
 class Inspect(unittest.TestCase):
+    def test_sizes_are_readable(self):
+        self.assertRegex(kelp("inspect", DIGITS).stdout, r"(?m)^  parameters  9930 \(38\.8 KiB\)$")
+        self.assertRegex(kelp("inspect", os.path.join(MODELS, "gives_lists.onnx")).stdout, r"(?m)^  parameters  0 \(0 B\)$")
+
     def test_inspect_describes_a_model(self):
         ended = kelp("inspect", DIGITS)
         self.assertEqual(ended.returncode, 0, ended.stderr)
@@ -248,6 +255,10 @@ class ServeOptions(unittest.TestCase):
         self.rejected(1, "incompatible flags: '--response-cache-byte-size' and '--cache-config'", "--cache-config", "local,size=1",
                       "--response-cache-byte-size", "0")
         self.rejected(1, "'/no/such'", "--with-backend", "/no/such")
+        for words, message in ((("local,size=x",), "cache 'local': expected \"size\": a number of bytes, found '{\"size\":\"x\"}'"),
+                               (("other,size=1",), "unable to find cache 'other'")):
+            self.rejected(1, message, *(word for setting in words for word in ("--cache-config", setting)))
+        self.rejected(1, "metrics configuration 'summary_quantiles': expected at most 16 pairs", "--metrics-config", "summary_quantiles=x")
 
     def test_traces(self):
         for words, message in ((("x",), "expected [MODE,]SETTING=VALUE, found 'x'"), (("level=",), "expected [MODE,]SETTING=VALUE, found 'level='"),
@@ -263,7 +274,8 @@ class ServeOptions(unittest.TestCase):
                                (("opentelemetry,bsp_max_export_batch_size=0",), 'bsp_max_export_batch_size": expected a number from 1'),
                                (("opentelemetry,bsp_schedule_delay=-1",), 'bsp_schedule_delay": expected a number from 0'),
                                (("opentelemetry,resource==x",), "'resource': expected KEY=VALUE, found '=x'"),
-                               (("mode=opentelemetry", "level=TENSORS"), "'level': expected TIMESTAMPS or OFF in the mode opentelemetry")):
+                               (("mode=opentelemetry", "level=TENSORS"), "'level': expected TIMESTAMPS or OFF in the mode opentelemetry"),
+                               (("mode=opentelemetry", "level=TENSORS", "level=off", "opentelemetry,url=ftp://x"), "'opentelemetry,url': expected a URL")):
             self.rejected(1, message, *(word for setting in words for word in ("--trace-config", setting)))
         self.rejected(1, "invalid trace level 'QUIET': expected OFF, TIMESTAMPS or TENSORS", "--trace-level", "QUIET")
 
@@ -290,6 +302,29 @@ class ServeOptions(unittest.TestCase):
                 self.assertIn(name, ended.stderr)
                 self.assertIn(message, ended.stderr)
 
+    def test_variables_alone_enable_tracing(self):
+        environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://"}
+        self.assertIn("expected a URL", kelp("serve", os.path.join(ROOT, "examples", "models"), "--http-port", "0", env=environment).stderr)
+
+    def test_settings_reach_the_server(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "new \"model\".onnx")
+            shutil.copy(DIGITS, file)
+            with support.Server(file, "--cache-config", "local,size=1000000", "--rate-limit", "execution_count", "--rate-limit-resource", "R1:4",
+                                "--rate-limit-resource", "R2:2:0", "--host-policy", "cpu,numa-node=0", "--backend-config", "x=1",
+                                "--backend-config", "kelp,y=2", "--metrics-config", "summary_latencies=true",
+                                "--trace-config", f"triton,file={folder}/traces", "--trace-config", "count=7", "--log-file", f"{folder}/log") as server:
+                settings = json.loads(server.call("GET", "/v2/trace/setting")[2])
+                self.assertEqual({name: settings[name] for name in ("trace_level", "trace_rate", "trace_count", "trace_file")},
+                                 {"trace_level": ["OFF"], "trace_rate": "1000", "trace_count": "7", "trace_file": f"{folder}/traces"})
+                self.assertIn("nv_inference_request_summary_us_count", server.metrics())
+                self.assertEqual(json.loads(server.call("GET", "/v2/models/new%20%22model%22")[2])["name"], 'new "model"')
+                self.assertEqual(server.stop(), 0)
+            with support.Server(file, "--trace-config", "mode=opentelemetry", "--trace-config", "opentelemetry,url=http://127.0.0.1:9") as server:
+                self.assertEqual(json.loads(server.call("GET", "/v2/trace/setting")[2])["trace_rate"], "1000")
+            with open(f"{folder}/log", encoding="utf-8") as log:
+                self.assertIn("response cache 'local' from the built-in caches", log.read())
+
     def test_a_repository_or_a_file_is_required(self):
         ended = kelp("serve")
         self.assertEqual(ended.returncode, 2)
@@ -310,7 +345,11 @@ class Others(unittest.TestCase):
         for result in results:
             self.assertGreaterEqual(result["runs"], 10)
             self.assertGreater(result["peak_rss_bytes"], 0)
-            self.assertLessEqual(result["median_ns"], result["p99_ns"])
+            times = [result[name + "_ns"] for name in ("min", "median", "p90", "p95", "p99", "p99_9", "max", "elapsed")]
+            self.assertEqual(times, sorted(times))
+            self.assertGreater(times[0], 0)
+            self.assertTrue(result["min_ns"] <= result["mean_ns"] <= result["max_ns"])
+            self.assertLess(result["load_ns"] + result["first_ns"], support.PATIENCE_S * 1e9)
         self.assertIn("median", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0").stdout)
 
     def test_bench_measures_throughput_in_flight(self):
@@ -323,11 +362,16 @@ class Others(unittest.TestCase):
                 self.assertGreaterEqual(row["runs"], 10)
                 self.assertAlmostEqual(row["per_second"], row["runs"] * 1e9 / row["elapsed_ns"], delta=row["per_second"] * 1e-6)
         self.assertIn("per second", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--in-flight", "1").stdout)
-        for words, code, message in ((("--models", "null"), 2, "'--models' requires '--in-flight'"),
+        row, = json.loads(kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--in-flight", "1", "--json").stdout)["results"]
+        self.assertEqual((row["in_flight"], "median_ns" in row), (1, False))
+        for words, code, message in ((("--threads", "1,99999"), 2, "'--threads': expected at most 16 numbers from 1 to 1024, found '1,99999'"),
+                                     (("--threads", "1,1x"), 2, "expected at most 16 numbers from 1 to 1024"),
+                                     (("--threads", ",".join(["1"] * 17)), 2, "expected at most 16 numbers from 1 to 1024"),
+                                     (("--models", "null"), 2, "'--models' requires '--in-flight'"),
                                      (("--in-flight", "2", "--profile"), 2, "exclude each other"),
                                      (("--in-flight", "2", "--models", "abacus"), 1, "no provider 'abacus' offers models"),
                                      (("--in-flight", "2", "--shape", "image=2x3"), 1, "image")):
-            ended = kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", *words)
+            ended = kelp("bench", DIGITS, "--seconds", "0", *(words if "--threads" in words else ("--threads", "1", *words)))
             self.assertEqual((ended.returncode, message in ended.stderr), (code, True), ended.stderr)
 
     def test_bench_profile_names_algorithms(self):
@@ -344,6 +388,13 @@ class Others(unittest.TestCase):
                 self.assertRegex(step["algorithm"], "^[a-z0-9_]+$")
         self.assertTrue(any(step["operator"].startswith("Conv") for step in profile))
 
+    def test_operators_are_profiled_in_order_of_their_time(self):
+        shown = kelp("run", DIGITS, "--random", "--profile", "--repeat", "3").stderr
+        shares = [float(share) for share in re.findall(r"(?m)^\w+ +\d+ +[\d.]+ [num]?s +([\d.]+) %$", shown)]
+        self.assertGreaterEqual(len(shares), 4, shown)
+        self.assertEqual(shares, sorted(shares, reverse=True))
+        self.assertAlmostEqual(sum(shares), 100, delta=1)
+
     def test_ops_prints_the_documented_operators(self):
         with open(os.path.join(ROOT, "src", "operator", "operators.inc"), encoding="utf-8") as file:
             rows = [line.split("(")[1].split(", ") for line in file if line.startswith(("OPERATOR(", "OPERATOR_DISPATCHED("))]
@@ -352,6 +403,7 @@ class Others(unittest.TestCase):
         self.assertEqual(sorted(entry["name"] for entry in listed), sorted(named))
         softmax = kelp("ops", "Softmax", "--domain", "ai.onnx").stdout.split()
         self.assertEqual(softmax[:4], ["ai.onnx", "Softmax", "1+", "cpu"])
+        self.assertRegex(kelp("ops", "Bernoulli").stdout, r"^ai\.onnx +Bernoulli +15\+ +cpu +kernel, random, one thread\n$")
         self.assertEqual(kelp("ops", "Conv", "Add", "--domain", "ai.onnx").stdout,
                          "ai.onnx  Add   1+  cpu  kernel, in place\nai.onnx  Conv  1+  cpu  kernel\n")
         self.assertEqual(len(kelp("ops", "--domain", "ai.onnx.preview.training").stdout.splitlines()), 4)

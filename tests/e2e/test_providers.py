@@ -80,6 +80,7 @@ class Providers(unittest.TestCase):
             providers = f"remote:{worker.address},cpu"
             [part] = parts("--providers", providers)
             self.assertEqual(part["provider"], f"remote:{worker.address}")
+            self.assertGreater(part["nodes"], 0)
             same(outputs("--providers", providers))
             repository.add("there", MODEL, f'backend: "kelp" parameters {{ key: "providers" value {{ string_value: "{providers}" }} }}')
             with support.Server("--model-repository", repository.path) as server:

@@ -24,6 +24,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         server.seen.append((self.path, dict(self.headers)))
         action = server.actions.pop(0) if server.actions else None
+        if server.challenge and self.path.startswith("/v2/") and self.headers.get("Authorization") != server.authorization:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", server.challenge)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"login")
+            return
         if isinstance(action, int):
             self.send_response(action)
             self.send_header("Content-Length", "5")
@@ -74,6 +81,7 @@ class Store(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files, self.seen, self.actions = {}, [], []
+        self.challenge = self.authorization = None
         self.released = threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -164,9 +172,9 @@ class Pull(unittest.TestCase):
         self.assertIn("expected one digest", self.pull("/model.onnx#sha256=" + self.digest, "--digest", "sha256:" + self.digest, code=2).stderr)
 
     def test_server_errors_are_retried(self):
-        self.server.actions = [503, 429, None]
+        self.server.actions = [503, 429, 500, None]
         self.pull()
-        self.assertEqual(len(self.server.seen), 3)
+        self.assertEqual(len(self.server.seen), 4)
         self.server.actions = [500] * 5
         self.assertIn("HTTP status 500: sorry", self.pull(code=1).stderr)
 
@@ -184,7 +192,8 @@ class Pull(unittest.TestCase):
             self.assertIn("invalid digest", support.kelp("pull", self.url + "/model.onnx", "--digest", digest).stderr)
         self.assertEqual(support.kelp("pull").returncode, 2)
         self.assertIn("expected s3://BUCKET/KEY", support.kelp("pull", "s3:///x").stderr)
-        self.assertIn("expected oci://REGISTRY/REPOSITORY", support.kelp("pull", "oci://registry").stderr)
+        for address in ("registry", "registry/", "/m"):
+            self.assertIn("expected oci://REGISTRY/REPOSITORY", support.kelp("pull", "oci://" + address).stderr)
 
     def test_names_of_a_store_stay_in_the_output(self):
         """A registry and a bucket that are hostile."""
@@ -203,10 +212,76 @@ class Pull(unittest.TestCase):
         self.assertIn("unsafe name '../../escaped'", done.stderr)
         self.assertEqual(os.listdir(self.directory), [])
 
+    def registry(self, code=0, **environment):
+        """Pulls from the registry of setUp, which has one file."""
+        digest = "sha256:" + self.digest
+        manifest = {"layers": [{"digest": digest, "annotations": {"org.opencontainers.image.title": "model.onnx"}}]}
+        self.server.files |= {"/v2/m/manifests/latest": (json.dumps(manifest).encode(), None), f"/v2/m/blobs/{digest}": (BODY, None)}
+        self.server.seen.clear()
+        shutil.rmtree(self.directory + "/out", ignore_errors=True)
+        done = support.kelp("pull", f"oci://127.0.0.1:{self.server.server_port}/m", "--plain-http", "--output", self.directory + "/out",
+                            env={**os.environ, **environment})
+        self.assertEqual(done.returncode, code, done.stderr)
+        if code == 0:
+            self.assertEqual(self.content(self.directory + "/out/model.onnx"), BODY)
+        return done
+
+    def test_a_registry_without_a_login(self):
+        self.registry()
+
+    def test_a_registry_that_wants_a_token(self):
+        self.server.challenge = f'Bearer realm="{self.url}/token?a=b",service="my registry",scope="repository:m:pull"'
+        self.server.authorization = "Bearer secret"
+        for body in ({"token": "secret"}, {"access_token": "secret"}):
+            self.server.files["/token"] = (json.dumps(body).encode(), None)
+            self.registry()
+            path, headers = self.server.seen[1]
+            self.assertEqual((path, headers.get("Authorization")), ("/token?a=b&service=my%20registry&scope=repository%3Am%3Apull", None))
+        self.registry(KELP_REGISTRY_USERNAME="me", KELP_REGISTRY_PASSWORD="pw")
+        self.assertEqual(self.server.seen[1][1]["Authorization"], "Basic bWU6cHc=")
+        for body, message in (({"token": 3}, "the registry sent no token"), ({}, "the registry sent no token"), ({"token": "wrong"}, "HTTP status 401")):
+            self.server.files["/token"] = (json.dumps(body).encode(), None)
+            self.assertIn(message, self.registry(code=1).stderr)
+        del self.server.files["/token"]
+        self.assertIn("cannot get a token from", self.registry(code=1).stderr)
+
+    def test_a_registry_that_wants_a_password(self):
+        self.server.challenge, self.server.authorization = 'Basic realm="x"', "Basic bWU6cHc="
+        self.registry(KELP_REGISTRY_USERNAME="me", KELP_REGISTRY_PASSWORD="pw")
+        self.assertIn("the registry wants a name and a password", self.registry(code=1).stderr)
+        self.assertIn("HTTP status 401", self.registry(code=1, KELP_REGISTRY_USERNAME="me", KELP_REGISTRY_PASSWORD="no").stderr)
+
+    def bucket(self, address, code=0, **environment):
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        self.server.seen.clear()
+        done = support.kelp("pull", address, "--output", self.directory + "/out/",
+                            env={**{k: v for k, v in os.environ.items() if k not in names}, "AWS_ENDPOINT_URL": self.url + "/", **environment})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_bucket(self):
+        self.server.files = {"/bucket/p/model.onnx": (BODY, '"one"'), "/bucket/p/config.pbtxt": (b"config", None), "/bucket/":
+                             (b"<ListBucketResult><Contents><Key>p/model.onnx</Key></Contents><Contents><Key>p/config.pbtxt</Key></Contents></ListBucketResult>", None)}
+        self.bucket("s3://bucket/p/model.onnx")
+        self.assertEqual(self.content(self.directory + "/out/model.onnx"), BODY)
+        self.assertNotIn("Authorization", self.server.seen[0][1])
+        self.bucket("s3://bucket/p/", AWS_ACCESS_KEY_ID="id", AWS_SECRET_ACCESS_KEY="key")
+        self.assertEqual(self.content(self.directory + "/out/config.pbtxt"), b"config")
+        for _, headers in self.server.seen:
+            self.assertTrue(headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=id/"), headers)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            self.assertIn("expected both or none of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+                          self.bucket("s3://bucket/p/", code=1, **{name: "x"}).stderr)
+        self.assertIn("HTTP status 404", self.bucket("s3://bucket/absent", code=1).stderr)
+        self.assertIn("cannot list", self.bucket("s3://other/", code=1).stderr)
+
     def test_malformed_manifests(self):
         for manifest, message in ((b"{", "the manifest:1:"), (b"[]", "has no layers"), (b'{"layers":[]}', "has no layers"), (b'{"layers":[3]}', "has the digest ''"),
                                   (b'{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}', "found 'application/vnd.oci.image.index.v1+json'"),
                                   (b'{"layers":[{"digest":"sha512:00"}]}', "expected sha256"),
+                                  (b'{"layers":[{"digest":"sha256:' + b"0" * 65 + b'"}]}', "expected sha256"),
+                                  (b'{"layers":[{"digest":"sha256:' + b"0" * 63 + b'"}]}', "expected sha256"),
+                                  (b'{"layers":[{"digest":"sha256:' + b"x" * 64 + b'"}]}', "expected sha256"),
                                   (b'{"layers":[{"digest":"sha256:' + b"0" * 64 + b'"}]}', "is an archive")):
             self.server.files = {"/v2/m/manifests/1": (manifest, None)}
             done = support.kelp("pull", f"oci://127.0.0.1:{self.server.server_port}/m:1", "--plain-http", "--output", self.directory + "/out")

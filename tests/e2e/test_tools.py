@@ -67,6 +67,7 @@ class Bench(Temporary):
             self.assertGreaterEqual(row["runs"], 10)
             order = [row[f"{name}_ns"] for name in ("min", "median", "p90", "p95", "p99", "p99_9", "max")]
             self.assertEqual(order, sorted(order))
+            self.assertGreater(order[0], 0)
             self.assertAlmostEqual(row["per_second"], row["runs"] * 1e9 / row["elapsed_ns"], delta=row["per_second"] * 1e-6)
         self.assertIn("per second", self.run_kelp("bench", DIGITS, "--threads", "1", "--seconds", "0").stdout)
 
@@ -84,7 +85,11 @@ class Bench(Temporary):
         drawing = xml.etree.ElementTree.parse(self.path("a.svg")).getroot()
         name = "{http://www.w3.org/2000/svg}"
         self.assertEqual(len(drawing.findall(name + "polyline")), 2)
-        self.assertIn("1 thread, concurrency 2", [text.text for text in drawing.iter(name + "text")])
+        texts = [text.text for text in drawing.iter(name + "text")]
+        self.assertIn("1 thread, concurrency 2", texts)
+        percents = [int(text[:-2]) for text in texts if text.endswith(" %")]
+        self.assertEqual(percents, sorted(percents, reverse=True))
+        self.assertEqual((percents[0], percents[-1]), (100, 0))
 
     def test_traces_have_an_event_for_each_node(self):
         self.run_kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--trace", self.path("bench.json"))
@@ -256,6 +261,10 @@ class Files(Temporary):
         with open(self.path("cut.png"), "wb") as out, open(f"{PICTURES}/digit_7.png", "rb") as file:
             out.write(file.read()[:60])
         self.refuse(1, "cannot decode the image", "run", DIGITS, "--input", "image=@" + self.path("cut.png"))
+        for name, content in (("P9.pnm", "P9 1 1"), ("P0.pnm", "P0 1 1"), ("P2x.pnm", "P2x 1 1"), ("P2", "P2")):
+            with open(self.path(name), "w", encoding="ascii") as file:
+                file.write(content)
+            self.refuse(1, "is not a valid .npy file", "run", DIGITS, "--input", "image=@" + self.path(name))
 
 
 class Top(Temporary):

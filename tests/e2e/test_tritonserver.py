@@ -125,7 +125,8 @@ class Serving(unittest.TestCase):
         script = ("ip link set lo up; \"$0\" --model-repo=\"$1\" --model-control-mode=NONE & p=$!; "
                   "for i in $(seq 300); do curl -sf 127.0.0.1:8000/v2/health/ready && break; sleep 0.1; done; "
                   "curl -s 127.0.0.1:8000/v2; echo; curl -s 127.0.0.1:8002/metrics | grep -c ^nv_; "
-                  "curl -s -o /dev/null -w '%{http_code}\\n' 127.0.0.1:8002/v2; kill $p; wait $p; echo status $?")
+                  "curl -s -o /dev/null -w '%{http_code}\\n' 127.0.0.1:8002/v2; "
+                  "curl -s -o /dev/null -w 'page %{http_code}\\n' 127.0.0.1:8000/; kill $p; wait $p; echo status $?")
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "tritonserver")
             os.symlink(os.path.abspath(support.KELP), path)
@@ -137,6 +138,7 @@ class Serving(unittest.TestCase):
         self.assertRegex(ended.stdout, r"I\d{4} .*\] \n\+-+\+-+\+-+\+\n\| Model +\| Version \| Status \|")
         self.assertRegex(ended.stdout, r"\| model_control_mode +\| MODE_NONE +\|")
         self.assertIn("\n404\n", ended.stdout)  # the metrics port serves nothing else
+        self.assertIn("\npage 404\n", ended.stdout)  # as Triton
         self.assertIn("Signal (15) received.", ended.stdout)
         self.assertTrue(ended.stdout.endswith("status 0\n"), ended.stdout)
 

@@ -174,8 +174,6 @@ kelp_status *kelp_in_flight_measure(const kelp_in_flight_options *options,
         kelp_compute_copies copies = kelp_compute_copies_of(b.models[i]);
         out->copies.inputs += copies.inputs;
         out->copies.input_bytes += copies.input_bytes;
-        out->copies.outputs += copies.outputs;
-        out->copies.output_bytes += copies.output_bytes;
     }
     bench_deinit(&b);
     return status;
