@@ -46,6 +46,8 @@ typedef enum kelp_bin {
     KELP_BIN_MUL,
     KELP_BIN_DIV,
     KELP_BIN_PRELU, /* a < 0 ? a * b : a */
+    KELP_BIN_MIN,   /* of a NaN and a number: the NaN */
+    KELP_BIN_MAX,
     KELP_BIN_COUNT
 } kelp_bin;
 

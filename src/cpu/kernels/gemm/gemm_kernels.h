@@ -35,12 +35,25 @@ typedef struct kelp_skinny {
     int64_t lda, ldb, ldc, m, n, k;
 } kelp_skinny;
 
+#define KELP_HALF_COLUMNS 32 /* columns of a panel of 16-bit floats */
+
+/* C[m,n] = A[m,k] · B[k,n] with 1 to KELP_SKINNY_ROWS rows. B is a panel of float16 or bfloat16:
+ * its rows have KELP_HALF_COLUMNS elements, of which the first n are used. */
+typedef struct kelp_skinny_half {
+    const kelp_float_u *a;
+    const void *b;
+    float *c;
+    int64_t lda, ldc, m, n, k;
+    bool is_bf16;
+} kelp_skinny_half;
+
 typedef struct kelp_gemm_kernels {
     /* Size of the register tile. Blocks of its multiples are the most efficient; a panel of a
      * packed B has tile_columns columns. */
     int32_t tile_rows, tile_columns;
     void (*block)(const kelp_gemm_block *block);
     void (*skinny)(const kelp_skinny *job);
+    void (*skinny_half)(const kelp_skinny_half *job);
 } kelp_gemm_kernels;
 
 /* Returns the table of the instruction set in use. Thread-safe. */

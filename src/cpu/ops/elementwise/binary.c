@@ -498,8 +498,8 @@ static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
         return variadic_reshape(args, table, simd, (invoke) == mean_invoke);    \
     }                                                                           \
     BINARY(name, 0, reshape_##name, invoke)
-VARIADIC(Min, Min_table, -1, variadic_invoke)
-VARIADIC(Max, Max_table, -1, variadic_invoke)
+VARIADIC(Min, Min_table, KELP_BIN_MIN, variadic_invoke)
+VARIADIC(Max, Max_table, KELP_BIN_MAX, variadic_invoke)
 VARIADIC(Sum, float_add, KELP_BIN_ADD, variadic_invoke)
 VARIADIC(Mean, float_add, KELP_BIN_ADD, mean_invoke)
 
@@ -575,6 +575,8 @@ static bool pow_special(const float *x, double exponent, float *y, int64_t count
         KELP_ASSERT(count <= POW_BLOCK);
         elementwise->bin[KELP_BIN_MUL](squares, x, x, count, 1, 1);
         elementwise->bin[KELP_BIN_MUL](y, squares, x, count, 1, 1);
+    } else if (exponent == -1) {
+        kelp_math_kernels_get()->fn[KELP_MATH_RECIPROCAL](x, y, count, 0, 0);
     } else {
         return false;
     }

@@ -2,11 +2,12 @@
 /* Clip, with optional bounds: attributes up to version 6, inputs since version 11. Source: ONNX
  * operator specification. */
 #include "base/assert.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 #include "cpu/ops/converted.h"
 
 #include <float.h>
 
-/* Elements of 16-bit floats that are converted at a time. */
+/* Floats that are clipped at a time. */
 #define BLOCK 512
 
 static kelp_status *clip_reshape(const void *state, kelp_op_args *args) {
@@ -49,7 +50,6 @@ typedef struct clip_job {
             y[i] = has_high && v > high ? high : v;                                  \
         }                                                                            \
     }
-CLIP(f32, float)
 CLIP(f64, double)
 CLIP(i8, int8_t)
 CLIP(i16, int16_t)
@@ -60,15 +60,33 @@ CLIP(u16, uint16_t)
 CLIP(u32, uint32_t)
 CLIP(u64, uint64_t)
 
+static void clip_floats(const float *x, float *y, int64_t count, const clip_job *job) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    if (job->low != NULL)
+        elementwise->bin[KELP_BIN_MAX](y, x, job->low, count, 1, 0);
+    if (job->high != NULL)
+        elementwise->bin[KELP_BIN_MIN](y, job->low != NULL ? y : x, job->high, count, 1, 0);
+    if (job->low == NULL && job->high == NULL && y != x)
+        memcpy(y, x, (size_t)count * sizeof *y);
+}
+
+static void clip_f32(void *userp, int64_t begin, int64_t end, int worker) {
+    const clip_job *job = userp;
+    (void)worker;
+    for (int64_t i = begin; i < end; i += BLOCK)
+        clip_floats((const float *)job->x + i, (float *)job->y + i,
+                    KELP_MIN((int64_t)BLOCK, end - i), job);
+}
+
 /* 16-bit floats are clipped as float32 in blocks; the bounds are float32. */
 static void clip_half(void *userp, int64_t begin, int64_t end, int worker) {
     const clip_job *job = userp;
     float block[BLOCK];
-    clip_job inner = {.x = block, .y = block, .low = job->low, .high = job->high};
+    (void)worker;
     for (int64_t i = begin; i < end; i += BLOCK) {
         int64_t count = KELP_MIN((int64_t)BLOCK, end - i);
         kelp_math_load(job->dtype, job->x, i, count, block);
-        clip_f32(&inner, 0, count, worker);
+        clip_floats(block, block, count, job);
         kelp_math_store(job->dtype, job->y, i, count, block);
     }
 }

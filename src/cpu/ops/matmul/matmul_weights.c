@@ -15,6 +15,7 @@
 #include "cpu/ops/operand.h"
 
 #define WIDTH KELP_INT8_WIDE_COLUMNS
+_Static_assert(WIDTH == KELP_HALF_COLUMNS, "both kinds of panels have the same width");
 #define SLICE 192 /* rows of a panel that are converted at a time: 24 KiB */
 #define ROWS 192  /* rows of A in a unit of work */
 
@@ -182,35 +183,55 @@ static void widen(const weights_state *s, int64_t column, int64_t k, int64_t dep
                                        s->has_zeros ? s->zero + column : NULL, slice);
 }
 
+/* Multiplies `count` columns of a panel, from `column` on, by `rows` rows from `row` on. */
+static void multiply(const weights_plan *p, int64_t row, int64_t rows, int64_t column,
+                     int64_t count, float *c) {
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
+    const weights_state *s = p->state;
+    const float *a = (const float *)p->args->inputs[A]->data + row * s->k;
+    float slice[SLICE * WIDTH] __attribute__((aligned(64)));
+    if (s->dtype != KELP_I8 && rows <= KELP_SKINNY_ROWS) {
+        gemm->skinny_half(
+            &(kelp_skinny_half){.a = a,
+                                .b = s->elements + (size_t)(column * s->k) * sizeof(uint16_t),
+                                .c = c,
+                                .lda = s->k,
+                                .ldc = s->n,
+                                .m = rows,
+                                .n = count,
+                                .k = s->k,
+                                .is_bf16 = s->dtype == KELP_BF16});
+        return;
+    }
+    for (int64_t k = 0; k < s->k || k == 0; k += SLICE) {
+        int64_t depth = KELP_MIN((int64_t)SLICE, s->k - k);
+        widen(s, column, k, depth, slice);
+        gemm->block(&(kelp_gemm_block){.a = a + k,
+                                       .b = slice,
+                                       .c = c,
+                                       .lda = s->k,
+                                       .ldb = WIDTH,
+                                       .ldc = s->n,
+                                       .m = rows,
+                                       .n = count,
+                                       .k = depth,
+                                       .accumulate = k > 0});
+    }
+}
+
 /* Runs units. A unit is some rows of the columns of one panel. */
 static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
-    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
     const weights_plan *p = userp;
     const weights_state *s = p->state;
     const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
-    float slice[SLICE * WIDTH] __attribute__((aligned(64)));
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t column = unit / p->down * WIDTH, row = unit % p->down * p->rows;
         int64_t rows = KELP_MIN(p->rows, p->m - row),
                 count = KELP_MIN((int64_t)WIDTH, s->n - column);
-        const float *a = (const float *)p->args->inputs[A]->data + row * s->k;
         float *c = (float *)p->args->outputs[0]->data + row * s->n + column;
-        for (int64_t k = 0; k < s->k || k == 0; k += SLICE) {
-            int64_t depth = KELP_MIN((int64_t)SLICE, s->k - k);
-            widen(s, column, k, depth, slice);
-            gemm->block(&(kelp_gemm_block){.a = a + k,
-                                           .b = slice,
-                                           .c = c,
-                                           .lda = s->k,
-                                           .ldb = WIDTH,
-                                           .ldc = s->n,
-                                           .m = rows,
-                                           .n = count,
-                                           .k = depth,
-                                           .accumulate = k > 0});
-        }
+        multiply(p, row, rows, column, count, c);
         if (bias == NULL && p->act == KELP_ACT_NONE)
             continue;
         for (int64_t i = 0; i < rows; i++)
