@@ -27,9 +27,20 @@ typedef struct binary_plan {
     void (*simd)(float *y, const float *a, const float *b, int64_t count, int a_stride,
                  int b_stride);
     size_t size, out_size;
+    double divisor; /* of Mean, after its last operand; 0: none */
     const char *a, *b;
     char *y;
 } binary_plan;
+
+static void divide_all(const binary_plan *p, void *y, int64_t count) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    float divisor = (float)p->divisor;
+    if (p->size == sizeof(float))
+        elementwise->bin[KELP_BIN_DIV](y, y, &divisor, count, 1, 0);
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((double *)y)[i] /= p->divisor;
+}
 
 static void run_row(const binary_plan *p, int64_t row, int64_t first, int64_t count) {
     int64_t at[KELP_BCAST_MAX];
@@ -44,6 +55,8 @@ static void run_row(const binary_plan *p, int64_t row, int64_t first, int64_t co
         p->simd((float *)y, (const float *)a, (const float *)b, count, (int)sa, (int)sb);
     else
         p->fn(y, a, b, count, (int)sa, (int)sb);
+    if (p->divisor != 0)
+        divide_all(p, y, count);
 }
 
 static void binary_rows(void *userp, int64_t begin, int64_t end, int worker) {
@@ -117,6 +130,7 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT, "operator '%s' expects two tensors of one type: found %s and %s",
             kelp_node_op_type(args->node), kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
+    p->divisor = 0;
     p->fn = find_entry(table, a->dtype);
     p->simd = simd >= 0 && a->dtype == KELP_F32 ? elementwise->bin[simd] : NULL;
     if (p->fn == NULL)
@@ -212,7 +226,11 @@ FLOATS(Div, a / b, a / b)
 /* the minimum divided by -1 overflows and wraps to itself */
 SIGNED(Div, (b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : (int64_t)(a / b)))
 UNSIGNED(Div, b == 0 ? 0 : a / b)
-ARITHMETIC(Div, KELP_BIN_DIV)
+static void divide_i32(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                       int b_stride) {
+    kelp_math_kernels_get()->divide_i32(to, left, right, count, a_stride, b_stride);
+}
+OPERATOR(Div, KELP_BIN_DIV, KELP_DTYPE_INVALID, INPLACE, {KELP_I32, divide_i32}, NUMBER_ROWS(Div))
 
 LOOP(And, bool, uint8_t, uint8_t, (a != 0) & (b != 0))
 OPERATOR(And, -1, KELP_BOOL, INPLACE, {KELP_BOOL, And_bool})
@@ -273,25 +291,29 @@ OPERATOR(PRelu, KELP_BIN_PRELU, KELP_DTYPE_INVALID, KELP_OP_INPLACE_0, FLOAT_ROW
          {KELP_I32, PRelu_i32}, {KELP_I64, PRelu_i64}, {KELP_U32, PRelu_u32}, {KELP_U64, PRelu_u64})
 
 /* ---- Mod: the sign of the divisor, also of a zero; with fmod that of the dividend ---- */
-#define MOD_FLOAT(x, fmod_fn, copysign_fn)                                 \
-    (b == 0 ? NAN                                                          \
-            : (x = fmod_fn(a, b), x == 0               ? copysign_fn(x, b) \
-                                  : (x < 0) != (b < 0) ? x + b             \
-                                                       : x))
 static void Mod_f32(void *to, const void *left, const void *right, int64_t count, int a_stride,
                     int b_stride) {
-    const float *pa = left, *pb = right;
-    for (int64_t i = 0; i < count; i++) {
-        float a = pa[i * a_stride], b = pb[i * b_stride], x;
-        ((float *)to)[i] = MOD_FLOAT(x, fmodf, copysignf);
-    }
+    kelp_math_kernels_get()->fmod(to, left, right, count, a_stride, b_stride, true);
+}
+static void FMod_f32(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                     int b_stride) {
+    kelp_math_kernels_get()->fmod(to, left, right, count, a_stride, b_stride, false);
+}
+static void modulo_i32(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                       int b_stride) {
+    kelp_math_kernels_get()->remainder_i32(to, left, right, count, a_stride, b_stride, true);
+}
+static void remainder_i32(void *to, const void *left, const void *right, int64_t count,
+                          int a_stride, int b_stride) {
+    kelp_math_kernels_get()->remainder_i32(to, left, right, count, a_stride, b_stride, false);
 }
 static void Mod_f64(void *to, const void *left, const void *right, int64_t count, int a_stride,
                     int b_stride) {
     const double *pa = left, *pb = right;
     for (int64_t i = 0; i < count; i++) {
         double a = pa[i * a_stride], b = pb[i * b_stride], x;
-        ((double *)to)[i] = MOD_FLOAT(x, fmod, copysign);
+        x = fmod(a, b);
+        ((double *)to)[i] = b == 0 ? NAN : x == 0 ? copysign(x, b) : (x < 0) != (b < 0) ? x + b : x;
     }
 }
 static int64_t floor_mod(int64_t a, int64_t b) {
@@ -300,12 +322,16 @@ static int64_t floor_mod(int64_t a, int64_t b) {
 }
 SIGNED(Mod, floor_mod(a, b))
 UNSIGNED(Mod, (b == 0 ? 0 : a % b))
-FLOATS(FMod, fmodf(a, b), fmod(a, b))
+LOOP(FMod, f64, double, double, fmod(a, b))
 SIGNED(FMod, (b == 0 || b == -1 ? 0 : a % b))
 static kelp_status *reshape_Mod(const void *state, kelp_op_args *args) {
-    static const binary_entry floored[] = {NUMBER_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
-    static const binary_entry truncated[] = {
-        FLOAT_ROWS(FMod), SIGNED_ROWS(FMod), UNSIGNED_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry floored[] = {
+        {KELP_I32, modulo_i32}, NUMBER_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry truncated[] = {{KELP_I32, remainder_i32},
+                                             FLOAT_ROWS(FMod),
+                                             SIGNED_ROWS(FMod),
+                                             UNSIGNED_ROWS(Mod),
+                                             {KELP_DTYPE_INVALID, NULL}};
     bool fmod_form = kelp_node_attr_i64(args->node, "fmod", 0) != 0;
     (void)state;
     return binary_reshape(args, fmod_form ? truncated : floored, -1, KELP_DTYPE_INVALID);
@@ -354,6 +380,7 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
     int32_t rank = first->rank;
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, first->shape, sizeof shape);
+    p->divisor = 0;
     p->fn = find_entry(table, first->dtype);
     p->simd = simd >= 0 && first->dtype == KELP_F32 ? elementwise->bin[simd] : NULL;
     p->size = p->out_size = kelp_ops_element_bytes(first->dtype);
@@ -369,14 +396,14 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
     return kelp_ops_set(args, 0, first->dtype, rank, shape);
 }
 
-static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
+/* Combines all inputs and divides the result by `divisor`, if it is not 0. */
+static void combine(kelp_op_args *args, double divisor) {
     binary_plan *p = args->plan;
     const kelp_tensor *out = args->outputs[0], *pair[2] = {args->inputs[0], NULL};
-    (void)state;
     KELP_ASSERT(args->input_count > 0 && p->size == p->out_size);
     if (args->input_count == 1) {
         kelp_ops_memcpy(args->env, out->data, pair[0]->data, kelp_tensor_bytes(out));
-        return NULL;
+        return;
     }
     for (int32_t i = 1; i < args->input_count; i++) {
         pair[1] = args->inputs[i];
@@ -384,22 +411,21 @@ static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
         p->a = pair[0]->data;
         p->b = pair[1]->data;
         p->y = out->data;
+        p->divisor = i + 1 == args->input_count ? divisor : 0;
         binary_run(p, args->env);
         pair[0] = out;
     }
+}
+
+static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
+    (void)state;
+    combine(args, 0);
     return NULL;
 }
 
 static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
-    KELP_TRY(variadic_invoke(state, args));
-    const kelp_tensor *out = args->outputs[0];
-    int64_t count = kelp_tensor_elements(out);
-    for (int64_t i = 0; i < count; i++) {
-        if (out->dtype == KELP_F32)
-            ((float *)out->data)[i] /= (float)args->input_count;
-        else
-            ((double *)out->data)[i] /= (double)args->input_count;
-    }
+    (void)state;
+    combine(args, (double)args->input_count);
     return NULL;
 }
 
