@@ -71,7 +71,7 @@ def with_parameters():
         yield single("BiasAdd", "f32", [X(*shape), W(shape[-1]), X(*shape)], domain="com.microsoft")
         yield single("BiasSplitGelu", "f32", [X(*shape[:2], 2560), W(2560)], domain="com.microsoft")
     for shape in FEW[1:3]:
-        yield single("SwiGLU", "f32", [X(*shape), X(*shape)], opset=27)
+        yield single("SwiGLU", "f32", [X(*shape), X(*shape)], opset=28)
 
 
 @generator("binary")

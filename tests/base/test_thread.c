@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -145,6 +146,59 @@ static void workers_do_work(void **state) {
         assert_int_equal(atomic_load(&at.arrived), 4);
     }
     kelp_pool_destroy(pool);
+}
+
+typedef struct placement {
+    rendezvous at;
+    cpu_set_t all;
+    int caller_cpu, worker_cpu;
+    pid_t worker_id;
+    bool stays; /* the worker goes to the CPU of the caller */
+} placement;
+
+static void take_place(void *userp, int64_t begin, int64_t end, int worker) {
+    placement *p = userp;
+    if (worker != 0) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET((size_t)p->caller_cpu, &one);
+        if (p->stays) {
+            sched_setaffinity(0, sizeof one, &one);
+            sched_setaffinity(0, sizeof p->all, &p->all);
+        }
+        p->worker_cpu = sched_getcpu();
+        p->worker_id = (pid_t)syscall(SYS_gettid);
+    }
+    meet(&p->at, begin, end, worker);
+}
+
+/* A worker that fell asleep on the CPU of the caller wakes up on another, if it may use one. */
+static void workers_leave_the_cpu_of_the_caller(void **state) {
+    const struct timespec pause = {0, 5000000};
+    placement p = {{0, 2}, .stays = true};
+    cpu_set_t one, after;
+    kelp_pool *pool;
+    (void)state;
+    if (sched_getaffinity(0, sizeof p.all, &p.all) != 0 || CPU_COUNT(&p.all) < 2)
+        skip();
+    assert_null(kelp_pool_create(kelp_allocator_system(), 2, &pool));
+    p.caller_cpu = sched_getcpu();
+    CPU_ZERO(&one);
+    CPU_SET((size_t)p.caller_cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int i = 0; i < 10; i++) {
+        p.stays = i % 2 == 0;
+        atomic_store(&p.at.arrived, 0);
+        kelp_pool_run(pool, 2, 1, take_place, &p);
+        if (!p.stays)
+            assert_int_not_equal(p.worker_cpu, p.caller_cpu);
+        nanosleep(&pause, NULL);
+    }
+    nanosleep(&pause, NULL);
+    assert_int_equal(sched_getaffinity(p.worker_id, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&after, &p.all));
+    kelp_pool_destroy(pool);
+    assert_int_equal(sched_setaffinity(0, sizeof p.all, &p.all), 0);
 }
 
 static void note_worker(void *userp, int64_t begin, int64_t end, int worker) {
@@ -454,6 +508,7 @@ int main(void) {
         cmocka_unit_test(huge_counts_do_not_overflow),
         cmocka_unit_test(wakes_after_sleep),
         cmocka_unit_test(workers_do_work),
+        cmocka_unit_test(workers_leave_the_cpu_of_the_caller),
         cmocka_unit_test(nested_regions_run_alone),
         cmocka_unit_test(several_callers),
         cmocka_unit_test(stopped_regions_leave_the_rest),

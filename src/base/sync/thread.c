@@ -51,10 +51,16 @@
 #define GATE_WAITED_FOR 0x20000u
 #define GATE_INSIDE 0xFFFFu
 
+#define NO_CPU (-1)
+
 typedef struct worker {
     kelp_pool *pool;
     pthread_t thread;
     int index;
+    pid_t id;        /* of the kernel; valid once `cpu` has been set */
+    _Atomic int cpu; /* on which it went to sleep; NO_CPU while it is awake */
+    atomic_bool moved;
+    cpu_set_t allowed; /* if it was moved: the CPUs before */
 } worker;
 
 /* A function, its range and how the range is divided. */
@@ -241,12 +247,42 @@ static void learn_patience(int *inout_patience, uint64_t spent_ns) {
 }
 
 /*
+ * Makes workers that fell asleep on the CPU of the calling thread wake up on another one. The
+ * scheduler wakes a thread up where it slept if the machine was busy, even if other CPUs are idle;
+ * the worker would then run only after the caller. It restores the set of its CPUs itself.
+ */
+static void move_sleepers(kelp_pool *pool) {
+    int own = sched_getcpu();
+    for (int i = 0; i < pool->started_count; i++) {
+        worker *w = &pool->workers[i];
+        cpu_set_t others;
+        if (own < 0 || atomic_load_explicit(&w->cpu, memory_order_acquire) != own ||
+            atomic_load_explicit(&w->moved, memory_order_acquire) ||
+            sched_getaffinity(w->id, sizeof w->allowed, &w->allowed) != 0)
+            continue;
+        others = w->allowed;
+        CPU_CLR((size_t)own, &others);
+        if (CPU_COUNT(&others) == 0 || sched_setaffinity(w->id, sizeof others, &others) != 0)
+            continue;
+        atomic_store_explicit(&w->moved, true, memory_order_release);
+    }
+}
+
+static void restore_cpus(worker *w) {
+    if (!atomic_load_explicit(&w->moved, memory_order_acquire))
+        return;
+    (void)sched_setaffinity(0, sizeof w->allowed, &w->allowed);
+    atomic_store_explicit(&w->moved, false, memory_order_release);
+}
+
+/*
  * Waits for a region other than `seen` and returns its number. A worker spins for SPIN_NS if
  * regions often follow within this time, but not within SHORT_SPIN_NS, as in a model whose parts
  * run on one thread between its regions. If it mostly spins in vain, as after each of many short
  * inferences of a server, it takes the CPU from other threads: it then spins for SHORT_SPIN_NS.
  */
-static uint32_t next_generation(kelp_pool *pool, uint32_t seen, int *inout_patience) {
+static uint32_t next_generation(worker *self, uint32_t seen, int *inout_patience) {
+    kelp_pool *pool = self->pool;
     spin waiting = {0};
     uint64_t limit_ns = *inout_patience > 0 ? SPIN_NS : SHORT_SPIN_NS;
     for (;;) {
@@ -257,25 +293,29 @@ static uint32_t next_generation(kelp_pool *pool, uint32_t seen, int *inout_patie
         }
         if (spin_on(&waiting, limit_ns))
             continue;
+        restore_cpus(self);
+        atomic_store_explicit(&self->cpu, sched_getcpu(), memory_order_release);
         /* Counted before the futex checks the word, as the caller changes the word before it
          * checks the count: one of them sees the other. */
         atomic_fetch_add_explicit(&pool->sleeping, 1, memory_order_seq_cst);
         while ((now = atomic_load_explicit(&pool->generation, memory_order_seq_cst)) == seen)
             futex_wait(&pool->generation, seen);
         atomic_fetch_sub_explicit(&pool->sleeping, 1, memory_order_relaxed);
+        atomic_store_explicit(&self->cpu, NO_CPU, memory_order_relaxed);
         learn_patience(inout_patience, kelp_now_ns() - waiting.since_ns);
         return now;
     }
 }
 
 static void *worker_main(void *userp) {
-    const worker *self = userp;
+    worker *self = userp;
     kelp_pool *pool = self->pool;
     uint32_t seen = 0;
     int patience = MAX_PATIENCE;
     is_worker = true;
+    self->id = (pid_t)syscall(SYS_gettid);
     for (;;) {
-        seen = next_generation(pool, seen, &patience);
+        seen = next_generation(self, seen, &patience);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire))
             return NULL;
         if (gate_enter(pool)) {
@@ -287,8 +327,10 @@ static void *worker_main(void *userp) {
 
 static void announce(kelp_pool *pool, int wanted) {
     atomic_fetch_add_explicit(&pool->generation, 1, memory_order_seq_cst);
-    if (wanted > 0 && atomic_load_explicit(&pool->sleeping, memory_order_seq_cst) != 0)
+    if (wanted > 0 && atomic_load_explicit(&pool->sleeping, memory_order_seq_cst) != 0) {
+        move_sleepers(pool);
         futex_wake(&pool->generation, wanted);
+    }
 }
 
 /*
@@ -405,6 +447,7 @@ kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count, kelp_p
         char name[24];
         pool->workers[i].pool = pool;
         pool->workers[i].index = i + 1;
+        atomic_init(&pool->workers[i].cpu, NO_CPU);
         (void)snprintf(name, sizeof name, "kelp-%d", i + 1);
         status = kelp_thread_start(&pool->workers[i].thread, name, worker_main, &pool->workers[i]);
         if (status == NULL)

@@ -2,7 +2,7 @@
 /* Copies between strided layouts, on which the operators that move elements are built. */
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/kernels/layout/layout_kernels.h"
+#include "cpu/ops/transpose.h"
 
 /* Maximum number of dimensions that cannot be merged: that of an Einsum's loops. */
 #define COPY_MAX_RANK 24
@@ -73,7 +73,6 @@ static void copy_row(size_t size, char *to, int64_t to_stride, const char *from,
 /* Copies rows of the two innermost dimensions, in tiles if one side is transposed, so that both
  * sides stay in cache. */
 static void copy_plane(const copy_job *job, char *to, const char *from, int64_t rows) {
-    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     enum { TILE = 16 };
     int32_t r = job->rank - 2;
     int64_t size = (int64_t)job->size;
@@ -85,8 +84,8 @@ static void copy_plane(const copy_job *job, char *to, const char *from, int64_t 
             copy_row(job->size, to + i * tr * size, tc, from + i * fr * size, fc, columns);
         return;
     }
-    if (size == 4 && tc == 1 && ((uintptr_t)to & 3) == 0) {
-        layout->transpose((void *)to, tr, (const void *)from, fc, columns, rows);
+    if (size <= 8 && tc == 1) {
+        kelp_ops_transpose(job->size, to, tr, from, fc, columns, rows);
         return;
     }
     for (int64_t j = 0; j < columns; j += TILE)
@@ -166,13 +165,25 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
                      KELP_MAX(1, 2 * KELP_GRAIN_ELEMENTS * job.pieces / plane), copy_range, &job);
 }
 
+/* Repeats a value of `each` bytes: small pieces are doubled, then copied. */
+static void repeat(char *to, size_t size, const void *value, size_t each) {
+    enum { PIECE = 4096 };
+    size_t done = KELP_MIN(each, size);
+    memcpy(to, value, done);
+    while (done < size) {
+        size_t next = KELP_MIN(KELP_MIN(done, (size_t)PIECE), size - done);
+        memcpy(to + done, to, next);
+        done += next;
+    }
+}
+
 void kelp_ops_fill(void *to, size_t element_bytes, int64_t count, const void *value) {
     const char zero[16] = {0};
     KELP_ASSERT(value != NULL && count >= 0);
     if (element_bytes <= sizeof zero && memcmp(value, zero, element_bytes) == 0)
         memset(to, 0, (size_t)count * element_bytes);
-    else if (count > 0)
-        copy_row(element_bytes, to, 1, value, 0, count);
+    else
+        repeat(to, (size_t)count * element_bytes, value, element_bytes);
 }
 
 typedef struct memcpy_job {

@@ -301,3 +301,41 @@ void kelp_bcast_row(const kelp_bcast *bcast, int64_t row, int64_t *out_offsets) 
             out_offsets[k] += at * bcast->strides[k][i];
     }
 }
+
+typedef struct bcast_job {
+    const kelp_bcast *bcast;
+    kelp_bcast_fn *fn;
+    void *userp;
+} bcast_job;
+
+static void bcast_part(const bcast_job *job, int64_t row, int64_t first, int64_t count) {
+    const kelp_bcast *b = job->bcast;
+    kelp_bcast_part part = {.to = row * b->inner + first, .count = count};
+    kelp_bcast_row(b, row, part.from);
+    for (int32_t k = 0; k < b->operands; k++) {
+        part.steps[k] = (int)b->strides[k][b->rank - 1];
+        part.from[k] += first * part.steps[k];
+    }
+    job->fn(job->userp, &part);
+}
+
+static void bcast_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const bcast_job *job = userp;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++)
+        bcast_part(job, row, 0, job->bcast->inner);
+}
+
+static void bcast_row_range(void *userp, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    bcast_part(userp, 0, begin, end - begin);
+}
+
+void kelp_bcast_run(const kelp_op_env *env, const kelp_bcast *bcast, int64_t grain,
+                    kelp_bcast_fn *fn, void *userp) {
+    bcast_job job = {bcast, fn, userp};
+    if (bcast->outer == 1)
+        kelp_op_parallel(env, bcast->inner, grain, bcast_row_range, &job);
+    else if (bcast->inner > 0)
+        kelp_op_parallel(env, bcast->outer, kelp_cpu_grain(grain, bcast->inner), bcast_rows, &job);
+}

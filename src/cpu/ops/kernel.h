@@ -99,6 +99,17 @@ void kelp_bcast_init(kelp_bcast *bcast, int32_t rank, const int64_t *shape,
                      const kelp_tensor *const *operands, int32_t count);
 /* Computes the element offset of row `row`, less than bcast->outer, in each operand. */
 void kelp_bcast_row(const kelp_bcast *bcast, int64_t row, int64_t *out_offsets);
+/* A part of a row of a broadcast operator: `count` elements from index `to` of the output on.
+ * `from` and `steps` are the offset and the stride, 0 or 1, of each operand. */
+typedef struct kelp_bcast_part {
+    int64_t to, count, from[KELP_BCAST_MAX];
+    int steps[KELP_BCAST_MAX];
+} kelp_bcast_part;
+typedef void kelp_bcast_fn(void *userp, const kelp_bcast_part *part);
+/* Calls `fn` for all elements, part by part, on all threads; `grain` is the number of elements that
+ * justify another thread. */
+void kelp_bcast_run(const kelp_op_env *env, const kelp_bcast *bcast, int64_t grain,
+                    kelp_bcast_fn *fn, void *userp);
 
 /* ---- copies ---- */
 /* Copies an array between two strided layouts. Strides are in elements; those of the source may be

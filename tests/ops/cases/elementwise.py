@@ -6,7 +6,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 
-from .common import HALVES, INT64_MIN, T, WHOLE, f32, rng
+from .common import HALVES, INT64_MIN, T, WHOLE, f32, helper, rng
 
 BROADCASTS = [((3, 4, 5), (3, 4, 5)), ((3, 4, 5), (5,)), ((3, 1, 5), (4, 1)), ((1,), (3, 4)), ((), (2, 3)), ((2, 3, 4), (2, 1, 1))]  # shapes of two inputs
 
@@ -78,6 +78,13 @@ def erf(own):
 
 
 def is_nan_and_is_inf(own):
+    for kind in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16):
+        x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0, -0.0, 1.5, 3e38] * 11, np.float32).astype(kind)
+        wide = x.astype(np.float64)
+        own.add("IsNaN", [x], opset=20, reference=[np.isnan(wide)])
+        for negative, positive in ((1, 1), (0, 1), (1, 0), (0, 0)):
+            wanted = (np.isposinf(wide) if positive else False) | (np.isneginf(wide) if negative else np.zeros(wide.shape, bool))
+            own.add("IsInf", [x], opset=20, detect_negative=negative, detect_positive=positive, reference=[wanted])
     # found by fuzzing: 8-bit floats were not supported; only some of their types have infinities
     for kind in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
         x = np.array([np.nan, np.inf, -np.inf, 1.5, -2, 0], np.float32).astype(kind)
@@ -85,6 +92,34 @@ def is_nan_and_is_inf(own):
         own.add("IsNaN", [x], opset=20, reference=[np.isnan(wide)])
         own.add("IsInf", [x], opset=20, reference=[np.isinf(wide)])
         own.add("IsInf", [x], opset=20, detect_negative=0, reference=[np.isposinf(wide)])
+
+
+def divisions(own):
+    """Div and Mod with limits, zeros, and quotients that a rounded division gets wrong."""
+    limits = [-2**31, -2**31 + 1, 2**31 - 1, -1, 0, 1, 7, -7]
+    a = np.concatenate([np.repeat(limits, len(limits)), rng.integers(-2**31, 2**31, 200), rng.integers(-99, 99, 200)]).astype(np.int32)
+    b = np.concatenate([np.tile(limits, len(limits)), rng.integers(-2**16, 2**16, 200), rng.integers(-9, 9, 200)]).astype(np.int32)
+    wide, by = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
+    quotient = np.where(b == 0, 0, np.sign(wide) * np.sign(by) * (np.abs(wide) // np.abs(by)))
+    rest = np.where(b == 0, 0, wide - quotient * by)
+    own.add("Div", [a, b], opset=13, reference=[quotient.astype(np.int32)])
+    own.add("Mod", [a, b], opset=13, reference=[np.where(b == 0, 0, wide % by).astype(np.int32)])
+    own.add("Mod", [a, b], opset=13, fmod=1, reference=[rest.astype(np.int32)])
+    for column, row in ((a[:70, None], b[None, 64:90]), (a[:37], b[70:71]), (a[9:10], b[:91])):
+        by = np.where(row == 0, 1, row).astype(np.int64)
+        own.add("Mod", [column, row], opset=13, reference=[np.where(row == 0, 0, column.astype(np.int64) % by).astype(np.int32)])
+    special = np.array([0, -0.0, 1, -1, 0.1, -0.3, 3, 1e-45, -1e-39, 1e30, -3e38, np.inf, -np.inf, np.nan, 2**23 + 1, 5.5], np.float32)
+    y = (f32(3000, low=-1, high=1) * 10.0 ** rng.integers(-3, 4, 3000)).astype(np.float32)
+    whole = (y * rng.integers(1, 2**20, 3000)).astype(np.float32)  # near multiples
+    x = np.concatenate([np.repeat(special, len(special)), np.nextafter(whole, np.float32(0)), whole, f32(3000, low=-1e4, high=1e4)])
+    y = np.concatenate([np.tile(special, len(special)), y, y, y])
+    with np.errstate(all="ignore"):
+        rest = np.fmod(x, y)
+        floored = np.where(rest == 0, np.copysign(np.float32(0), y), np.where((rest < 0) != (y < 0), rest + y, rest))
+        floored = np.where((y == 0) | np.isnan(rest), np.float32(np.nan), floored)
+    own.add("Mod", [x, y], opset=13, fmod=1, reference=[rest], rtol=0, atol=0)
+    own.add("Mod", [x, y], opset=28, reference=[floored.astype(np.float32)], rtol=0, atol=0)
+    own.add("Mod", [x[:70], np.float32(0.7)], opset=13, fmod=1, reference=[np.fmod(x[:70], np.float32(0.7))], rtol=0, atol=0)
 
 
 def binary_and_variadic(own):
@@ -113,6 +148,10 @@ def binary_and_variadic(own):
     own.add("Pow", [np.float32(1.5), f32(3000)])
     own.add("Mod", [f32(9), f32(9, low=0.5)], fmod=1)
     own.add("Mod", [np.array([-7, 7, -7, 7], np.int32), np.array([3, -3, -3, 3], np.int32)])
+    divisions(own)
+    own.add("Mean", [f32(70, 300), f32(70, 1), f32(300), f32(1)])
+    wide, row = f32(3, 5).astype(np.float64), f32(5).astype(np.float64)
+    own.add("Mean", [wide, row], reference=[(wide + row) / 2])
     own.add("PRelu", [f32(2, 3, 4), f32(3, 1)])
     own.add("BitShift", [np.array([1, 2, 255], np.uint8), np.array([1, 3, 4], np.uint8)], direction="LEFT")
     own.add("Equal", [np.array(["a", "bc"], object), np.array(["a", "cb"], object)], opset=19)
@@ -144,6 +183,14 @@ def cast(own):
     own.add("Cast", [np.array(["1.5", "-2e3", "7"], object)], to=T.FLOAT)
     own.add("Cast", [np.array([1, -20], np.int64)], to=T.STRING)
     own.add("CastLike", [numbers, np.zeros(1, np.int32)], opset=15)
+    x = np.concatenate([f32(700, low=-128, high=128), f32(600, low=0, high=60000), np.array([2.0**31, -2.0**31, 3e9, 2.0**33 + 4096, -1.5, 0.999, 2.0**24], np.float32)])
+    for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.float16, ml_dtypes.bfloat16):
+        wanted = x.astype(kind) if np.dtype(kind).kind not in "iu" else x.astype(np.int64).astype(kind)
+        with np.errstate(over="ignore"):
+            own.add("Cast", [x], to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)), opset=19, reference=[wanted], rtol=0, atol=0)
+    flags = rng.integers(0, 2, 300) > 0
+    for kind in (np.float32, np.float64, np.float16, np.int64, np.uint8):
+        own.add("Cast", [flags], to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)), opset=19, reference=[flags.astype(kind)])
     # found by fuzzing: a number of no element type was read outside a table, or truncated to 32 bits and taken for another type
     for number in (-2**31, 2**31, 2**32 + 1, 2**62 + 1, 0, 127):
         own.refuse("Cast", [f32(2, 3)], "to", opset=13, to=number)

@@ -4,9 +4,10 @@ import functools
 import io
 
 import numpy as np
+import onnx
 from PIL import Image
 
-from .common import T, f32, helper, i64, rng
+from .common import T, f32, helper, i64, rng, run_ort
 
 EMPTY = np.zeros(0, np.float32)
 
@@ -87,6 +88,44 @@ def roi_align_and_max_roi_pool(own):
     own.add("MaxRoiPool", [x, boxes], pooled_shape=[4, 2])
 
 
+def roi_of_types(own):
+    """Many channels and samples; 16-bit floats, doubles."""
+    x = f32(2, 70, 14, 13)
+    rois = np.array([[0, 0, 12, 11], [2.5, 1.2, 11, 8.3], [-3, 2, 40, 30], [13, 14, 20, 20]], np.float32)
+    for mode in ("avg", "max"):
+        own.add("RoiAlign", [x, rois, i64(0, 1, 1, 0)], opset=16, mode=mode, output_height=7, output_width=7, spatial_scale=0.9)
+        own.add("RoiAlign", [x, rois, i64(0, 1, 1, 0)], opset=16, mode=mode, output_height=1, output_width=1, sampling_ratio=11)
+    boxes = np.concatenate([np.array([[0], [1], [1], [0]], np.float32), np.round(np.abs(rois))], axis=1)
+    own.add("MaxRoiPool", [x, boxes], pooled_shape=[7, 7], spatial_scale=0.9)
+    own.add("MaxRoiPool", [x[:, :3], boxes], pooled_shape=[17, 1])
+    for kind in (np.float16, np.float64):
+        own.add("MaxRoiPool", [x[:, :2].astype(kind), boxes.astype(kind)], pooled_shape=[3, 4], reference=[
+            run_ort_pool(x[:, :2].astype(kind).astype(np.float32), boxes).astype(kind)])
+
+
+def run_ort_pool(x, boxes):
+    node = helper.make_node("MaxRoiPool", ["x", "r"], ["y"], pooled_shape=[3, 4])
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(n, T.FLOAT, v.shape) for n, v in (("x", x), ("r", boxes))],
+                              [helper.make_empty_tensor_value_info("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return run_ort(onnx.shape_inference.infer_shapes(model), {"x": x, "r": boxes})[0]
+
+
+def crop_and_resize(own):
+    x = f32(2, 3, 9, 12)
+    rois = np.array([[0, 0, 1, 1], [0.2, 0.1, 0.7, 0.9], [0.8, 0.9, 0.1, 0.2], [-0.3, 0.4, 1.2, 0.6], [0.5, 0.5, 0.5, 0.5]], np.float32)
+    images = np.array([0, 1, 1, 0, 1], np.int32)
+    for mode in ("bilinear", "nearest"):
+        for size in ([4, 5], [1, 3], [6, 1], [20, 30]):
+            own.microsoft("CropAndResize", [x, rois, images, np.array(size, np.int32)], mode=mode, extrapolation_value=2.5)
+    own.microsoft("CropAndResize", [x, rois, images, np.array([3, 3], np.int32)], constants=(3,))
+    refuse = lambda inputs, why, **more: own.refuse("CropAndResize", inputs, why, domain="com.microsoft", opset=1, **more)  # noqa: E731
+    refuse([x, rois, images + 1, np.array([3, 3], np.int32)], "the image of region 1 is out of range: expected less than 2, found 2")
+    refuse([x, rois, images[:2], np.array([3, 3], np.int32)], "one int32 per region")
+    refuse([x, rois, images, np.array([3, 0], np.int32)], "crop_size of two positive integers")
+    refuse([x, rois, images, np.array([3, 3], np.int32)], "found 'cubic'", mode="cubic")
+
+
 def non_max_suppression(own):
     boxes = np.sort(rng.uniform(0, 10, (2, 40, 2, 2)), axis=2).astype(np.float32).reshape(2, 40, 4)
     scores = rng.uniform(0, 1, (2, 3, 40)).astype(np.float32)
@@ -162,5 +201,5 @@ def extensions(own):
 
 
 CASES = [
-    resize, upsample, grid_sample_and_affine_grid, roi_align_and_max_roi_pool, non_max_suppression,
+    resize, upsample, grid_sample_and_affine_grid, roi_align_and_max_roi_pool, roi_of_types, crop_and_resize, non_max_suppression,
     non_max_suppression_without_boxes, image_decoder, extensions]

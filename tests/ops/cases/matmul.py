@@ -45,6 +45,14 @@ def gemm(own):
     for dtype in (np.int32, np.int64, np.uint32, np.uint64):
         a, b, c = (rng.integers(0, 50, shape).astype(dtype) for shape in ((3, 4), (4, 5), (5,)))
         own.add("Gemm", [a, b, c], opset=13, reference=[a @ b + c])
+    for dtype in (np.int32, np.uint64, np.float64):
+        for m, k, n in ((1, 70, 1100), (2, 33, 5), (50, 130, 67), (3, 0, 4)):
+            a, b, c = (rng.integers(0, 50, shape).astype(dtype) for shape in ((m, k), (k, n), (m, 1)))
+            own.add("MatMul", [a, b], opset=13, reference=[a @ b])
+            own.add("Gemm", [np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), c], opset=13, transA=1, transB=1, alpha=2.0, beta=0.5, reference=[
+                (2.0 * (a @ b) + 0.5 * c).astype(dtype)])
+            own.add("Gemm", [a, np.ascontiguousarray(b.T), c], opset=13, transB=1, reference=[a @ b + c])
+            own.add("Gemm", [a, np.ascontiguousarray(b.T)], opset=13, transB=1, reference=[a @ b])
 
 
 def matmul_integer(own):

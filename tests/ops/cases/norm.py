@@ -16,6 +16,11 @@ def softmax(own):
         x = f32(3, 4, 37).astype(dtype)
         own.add("Softmax", [x], rtol=rtol, reference="onnx")
         own.add("LogSoftmax", [x], axis=1, rtol=max(rtol, 1e-6) * 5, reference="onnx")
+    for shape, axis in (((2, 21, 33, 5), 1), ((3, 7, 600), 1), ((5, 4, 3), 0), ((70, 7), 1), ((130, 24), 1), ((3, 9, 1030), -2)):
+        x = f32(*shape, low=-20, high=20)
+        x.flat[:3] = [80, -90, 80]
+        own.add("Softmax", [x], axis=axis)
+        own.add("LogSoftmax", [x], axis=axis)
     for op, version in (("Softmax", 13), ("LogSoftmax", 11)):
         own.add(op, [np.zeros((2, 0), np.float32)], opset=version, reference=[np.zeros((2, 0), np.float32)])
 
@@ -47,6 +52,7 @@ def layer_and_rms_normalization(own):
 def batch_normalization(own):
     own.add("BatchNormalization", [f32(2, 5, 4, 3), f32(5), f32(5), f32(5), f32(5, low=0.1)], epsilon=1e-3)
     own.add("BatchNormalization", [f32(7, 5), f32(5), f32(5), f32(5), f32(5, low=0.1)], opset=9)
+    own.add("BatchNormalization", [f32(9, 37, 1, 1), f32(37), f32(37), f32(37), f32(37, low=0.1)])
     half = lambda *shape: f32(*shape).astype(np.float16)  # noqa: E731
     own.add("BatchNormalization", [half(2, 5, 4, 3), half(5), half(5), half(5), np.abs(half(5))], opset=15, rtol=4e-3, atol=1e-2)
 
@@ -83,6 +89,47 @@ def group_normalization(own):
     own.add("GroupNormalization", [x, f32(3), f32(3)], opset=18, num_groups=3, epsilon=1e-2)
     own.add("GroupNormalization", [x, f32(6), f32(6)], opset=21, num_groups=2)
     own.add("GroupNormalization", [f32(2, 6), f32(6), f32(6)], opset=21, num_groups=2, reference="onnx")
+
+
+def group_norm(x, gamma, beta, groups, silu, last):
+    x = x.astype(np.float64)
+    x = np.moveaxis(x, -1, 1) if last else x
+    grouped = x.reshape(x.shape[0], groups, -1)
+    y = (grouped - grouped.mean(2, keepdims=True)) / np.sqrt(grouped.var(2, keepdims=True) + 1e-5)
+    view = (1, -1) + (1,) * (x.ndim - 2)
+    y = y.reshape(x.shape) * gamma.reshape(view) + beta.reshape(view)
+    y = y / (1 + np.exp(-y)) if silu else y
+    return np.moveaxis(y, 1, -1) if last else y
+
+
+def contrib_group_normalization(own):
+    """GroupNorm and SkipGroupNorm, which ONNX Runtime has only for GPUs."""
+    add = lambda op, inputs, wanted, **more: own.microsoft(op, inputs, reference=wanted, rtol=2e-3 if inputs[0].itemsize == 2 else 1e-4,  # noqa: E731
+                                                           atol=4e-3 if inputs[0].itemsize == 2 else 1e-5, **more)
+    for kind in (np.float32, np.float16):
+        for shape, groups, last in (((2, 5, 7, 24), 4, 1), ((1, 40, 40, 32), 32, 1), ((2, 6, 5, 3), 3, 0), ((1, 16, 45, 40), 1, 0), ((3, 9, 8), 2, 1)):
+            channels = shape[-1] if last else shape[1]
+            x, gamma, beta = f32(*shape).astype(kind) + kind(1), f32(channels), f32(channels)
+            for silu in (0, 1):
+                more = {"groups": groups, "activation": silu, "channels_last": last}
+                add("GroupNorm", [x, gamma, beta], [group_norm(x, gamma, beta, groups, silu, last).astype(kind)], **more)
+            for skip_shape in (shape, (shape[0], channels), (shape[0], 1, 1, channels) if last else (shape[0], channels, 1, 1)):
+                skip, bias = f32(*skip_shape).astype(kind), f32(channels).astype(kind)
+                wide = lambda v: v.astype(np.float32)  # noqa: E731
+                view = wide(skip)
+                if skip_shape != shape:
+                    view = view.reshape((shape[0],) + (1,) * (len(shape) - 2) + (channels,) if last else (shape[0], channels) + (1,) * (len(shape) - 2))
+                total = wide(x) + view
+                add("SkipGroupNorm", [x, gamma, beta, skip],
+                    [group_norm(total, gamma, beta, groups, 1, last).astype(kind), total.astype(kind)], outputs=2, activation=1, groups=groups,
+                    channels_last=last)
+                total = total + wide(bias).reshape((-1,) if last else (-1,) + (1,) * (len(shape) - 2))
+                add("SkipGroupNorm", [x, gamma, beta, skip, bias], [group_norm(total, gamma, beta, groups, 0, last).astype(kind)], activation=0,
+                    groups=groups, channels_last=last)
+    refuse = lambda inputs, why, op="GroupNorm", **more: own.refuse(op, inputs, why, domain="com.microsoft", opset=1, activation=0, **more)  # noqa: E731
+    refuse([f32(1, 3, 4, 6), f32(6), f32(6)], "multiple of 'groups'", groups=4)
+    refuse([f32(1, 3, 4, 6), f32(5), f32(6)], "one gamma and one beta", groups=2)
+    refuse([f32(1, 3, 4, 6), f32(6), f32(6), f32(1, 3)], "shape of X or one value for each channel", "SkipGroupNorm", groups=2)
 
 
 def lrn(x, size, alpha, beta, bias):  # ONNX Runtime supports only odd sizes; the reference of ONNX omits channels
@@ -142,5 +189,5 @@ def omitted_result(own):
 
 CASES = [
     softmax, layer_normalization, layer_and_rms_normalization, batch_normalization, batch_normalization_training,
-    instance_normalization, group_normalization, local_response_normalization, mean_variance_and_lp_normalization,
+    instance_normalization, group_normalization, contrib_group_normalization, local_response_normalization, mean_variance_and_lp_normalization,
     skip_and_embed_layer_normalization, skip_of_other_rows, omitted_result]

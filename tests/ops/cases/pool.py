@@ -95,6 +95,16 @@ def quantized_pools(own):
         own.microsoft("QLinearAveragePool", [x, s[0], z[0], s[1], z[1]], kernel_shape=[3, 2], pads=[1, 0, 1, 1], count_include_pad=1)
         own.microsoft("QLinearAveragePool", [x, s[0], z[0], s[1], z[1]], kernel_shape=[3, 2], channels_last=1)
         own.microsoft("NhwcMaxPool", [x], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1])
+        for channels in (1, 64, 200, 300):
+            x = byte(1, 9, 11, channels)
+            own.microsoft("NhwcMaxPool", [x], kernel_shape=[9, 8], pads=[1, 1, 1, 1], atol=0)
+            own.microsoft("NhwcMaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], dilations=[2, 1], pads=[1, 1, 1, 1], atol=0)
+            own.microsoft("QLinearAveragePool", [x, s[0], z[0], s[1], z[1]], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], channels_last=1, atol=1)
+        x = byte(2, 5, 70, 75)
+        own.microsoft("QLinearGlobalAveragePool", [x, s[0], z[0], s[1] / 20, z[1]], atol=1)
+        own.microsoft("QLinearGlobalAveragePool", [x, s[0], z[0], s[1] / 20, z[1]], channels_last=1, atol=1)
+        own.microsoft("QLinearAveragePool", [x, s[0], z[0], s[1], z[1]], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], atol=1)
+        own.microsoft("QLinearAveragePool", [byte(1, 3, 50), s[0], z[0], s[1], z[1]], kernel_shape=[4], strides=[3], atol=1)
 
 
 CASES = [

@@ -86,6 +86,24 @@ def qlinear_elementwise(own):
                       constants=(1, 2, 3, 4))
 
 
+def qlinear_shapes(own):
+    """QLinearAdd, QLinearMul and others over whole vectors and their rests, and each way to broadcast."""
+    for dtype, zeros in ((np.uint8, (120, 131, 117)), (np.int8, (3, -7, 11))):
+        limits = np.iinfo(dtype)
+        byte = lambda *shape: rng.integers(limits.min, limits.max + 1, shape).astype(dtype)  # noqa: B023,E731
+        s, z = [np.float32(v) for v in (0.0213457, 0.0131173, 0.0302711)], [dtype(v) for v in zeros]
+        every = [np.repeat(np.arange(limits.min, limits.max + 1), 256).astype(dtype), np.tile(np.arange(limits.min, limits.max + 1), 256).astype(dtype)]
+        for a, b in (every, (byte(7, 300), byte(7, 1)), (byte(300), byte(1)), (byte(1), byte(333)), (byte(9, 1), byte(70)), (byte(2, 65), byte(2, 65))):
+            for op in ("QLinearAdd", "QLinearMul"):
+                own.microsoft(op, [a, s[0], z[0], b, s[1], z[1], s[2], z[2]], atol=1 if op == "QLinearMul" else 1e-5)
+            own.microsoft("QLinearAdd", [a, s[0], z[0], b, s[1], z[1], np.float32(0.0009), z[2]])
+        for shape in ((5, 1000), (2, 64), (3, 100, 7)):
+            own.microsoft("QLinearSoftmax", [byte(*shape), s[0], z[0], np.float32(1 / 256), dtype(limits.min)], axis=1, opset=13, atol=1)
+        parts = [byte(1, 2, 4000), s[0], z[0], byte(1, 3, 4000), s[2], z[2]]
+        own.microsoft("QLinearConcat", [s[2], z[2], *parts], axis=1)
+        own.microsoft("QLinearConcat", [s[2], z[2], byte(40, 3), s[0], z[0], byte(40, 9), s[1], z[1]], axis=1)
+
+
 def gather_block_quantized(own):
     """Indices of each rank, out of range and negative; each type of data and place of the axes; zero points in rows of whole bytes."""
     gather = lambda inputs, **more: own.microsoft("GatherBlockQuantized", inputs, constants=(0, *range(2, len(inputs))), **more)  # noqa: E731
@@ -154,5 +172,5 @@ def qlinear_where(own):
                           constants=(2, 3, 5, 6, 7, 8))
 
 
-CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise, gather_block_quantized,
+CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise, qlinear_shapes, gather_block_quantized,
          contrib_quantize_and_dequantize, qlinear_where]

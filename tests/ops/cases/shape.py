@@ -37,6 +37,16 @@ def transpose(own):
         own.add("Transpose", [f32(*shape)], perm=perm)
 
 
+def transpose_of_types(own):
+    """Transpose of elements of 1, 2, 4 and 8 bytes: whole tiles, their edges, few rows or columns."""
+    shapes = (((70, 53), (1, 0)), ((2, 33, 3), (0, 2, 1)), ((2, 3, 41), (0, 2, 1)), ((64, 96), (1, 0)), ((5, 260), (1, 0)), ((7, 9), (1, 0)),
+              ((3, 8, 17), (0, 2, 1)), ((2, 130, 2), (0, 2, 1)), ((3, 2, 19, 4), (0, 2, 3, 1)), ((1, 4, 5), (0, 2, 1)), ((300, 17), (1, 0)))
+    for shape, perm in shapes:
+        for kind in (np.uint8, np.float16, np.float32, np.int64):
+            x = rng.integers(0, 256, shape).astype(kind)
+            own.add("Transpose", [x], perm=perm, reference=[np.ascontiguousarray(x.transpose(perm))], rtol=0, atol=0)
+
+
 def concat_and_split(own):
     x = f32(2, 3, 4, 5)
     own.add("Concat", [x, f32(2, 1, 4, 5), f32(2, 2, 4, 5)], axis=1)
@@ -212,6 +222,8 @@ def shape_and_size(own):
 
 
 def constant_of_shape_and_eye_like(own):
+    for value in (np.array([2.5], np.float32), np.array([-3], np.int64), np.array([7], np.uint8), np.array([1.5], np.float16)):
+        own.add("ConstantOfShape", [i64(3, 1111)], value=numpy_helper.from_array(value), reference=[np.full((3, 1111), value[0])])
     own.add("ConstantOfShape", [i64(2, 3)], value=numpy_helper.from_array(np.array([7], np.int32)))
     own.add("EyeLike", [f32(3, 4)], k=1)
     # found by fuzzing: a number of no element type was truncated to 32 bits and taken for another type
@@ -219,6 +231,8 @@ def constant_of_shape_and_eye_like(own):
 
 
 def range_(own):
+    for kind in (np.int16, np.int32, np.int64, np.float32, np.float64):
+        own.add("Range", [kind(900), kind(-700), kind(-3)], reference=[np.arange(900, -700, -3).astype(kind)])
     own.add("Range", [np.array(1, np.int64), np.array(12, np.int64), np.array(3, np.int64)])
     own.add("Range", [np.array(2, np.float32), np.array(-1, np.float32), np.array(-0.5, np.float32)])
     for dtype in (np.float16, ml_dtypes.bfloat16):
@@ -229,6 +243,10 @@ def range_(own):
 
 def non_zero_compress_and_one_hot(own):
     own.add("NonZero", [np.array([[1, 0, 2], [0, 0, 3]], np.float32)])
+    for kind in (np.float32, np.float64, np.float16, np.int8, np.uint8, np.int32, np.int64, np.bool_):
+        x = (rng.integers(0, 3, (2, 3, 700)) - 1).astype(kind)
+        own.add("NonZero", [x], opset=13, reference=[np.array(np.nonzero(x))])
+    own.add("NonZero", [np.zeros((2, 0, 3), np.float32)], opset=13, reference=[np.zeros((3, 0), np.int64)])
     # found by fuzzing: NonZero did not support complex numbers
     for kind in (np.complex64, np.complex128):
         own.add("NonZero", [np.array([[0, 1j, 2], [-3 + 1j, 0, 0]], kind)], opset=13, reference=[np.array([[0, 0, 1], [1, 2, 0]])])
@@ -285,6 +303,6 @@ def wrong_attributes(own):
 
 
 CASES = [
-    reshape_flatten_squeeze_and_unsqueeze, transpose, concat_and_split, slice_, expand_and_tile, gather, scatter,
+    reshape_flatten_squeeze_and_unsqueeze, transpose, transpose_of_types, concat_and_split, slice_, expand_and_tile, gather, scatter,
     scatter_and_gather_of_many_indices, indices_out_of_range, pad, trilu, depth_to_space_and_space_to_depth, shape_and_size, constant_of_shape_and_eye_like, range_,
     non_zero_compress_and_one_hot, reverse_sequence, identity, center_crop_pad_and_col2im, wrong_attributes, constant]

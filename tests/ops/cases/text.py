@@ -81,4 +81,13 @@ def rejected(own):
     own.refuse("TfIdfVectorizer", [x], "ngram_counts[0]", pool_strings=["a", "b"], **(tfidf | {"ngram_counts": [3]}))
 
 
-CASES = [string_normalizer, tf_idf_vectorizer, regex_full_match, tokenizer, string_split_and_string_concat, rejected]
+def murmur_hash(own):
+    words = text("", "a", "ab", "abc", "abcd", "Привет", "x" * 77)
+    for positive in (0, 1):
+        own.microsoft("MurmurHash3", [words], positive=positive, seed=7)
+        for kind in (np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64):
+            own.microsoft("MurmurHash3", [np.array([[0, 1, 2], [77, 2**31 - 1, 5]], kind)], positive=positive)
+    own.refuse("MurmurHash3", [np.zeros(2, np.int8)], "does not support int8", domain="com.microsoft", opset=1)
+
+
+CASES = [murmur_hash, string_normalizer, tf_idf_vectorizer, regex_full_match, tokenizer, string_split_and_string_concat, rejected]

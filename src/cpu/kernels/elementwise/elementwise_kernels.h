@@ -68,6 +68,10 @@ typedef struct kelp_elementwise_kernels {
      */
     void (*bin[KELP_BIN_COUNT])(float *y, const float *a, const float *b, int64_t count,
                                 int a_stride, int b_stride);
+    /* y[i] = x[i] * factor[i * stride] + summand[i * stride], i < count. `stride` is 0 or 1; y may
+     * be x. */
+    void (*scale)(float *y, const float *x, const float *factor, const float *summand,
+                  int64_t count, int stride);
     /* y[i] = act(y[i] + bias[i] + row_bias + residual[i]), i < count. `bias` and `residual` may be
      * NULL; the activation must be fusable. */
     void (*finish)(float *y, const float *bias, float row_bias, const float *residual,

@@ -63,6 +63,19 @@ typedef struct kelp_dequantize_run {
     int stride;
 } kelp_dequantize_run;
 
+/* y = max(lowest, min(highest, round(r) + zero)) of the dtype, ties to even, where r is the sum
+ * a * a_scale + shift + b * b_scale or the product (a - a_zero) * (b - b_zero) * scale. */
+typedef struct kelp_byte_pairs {
+    const void *a, *b;
+    void *y; /* may be a or b */
+    int64_t count;
+    kelp_dtype dtype;       /* U8 or I8, of all three */
+    int a_stride, b_stride; /* 0 or 1 */
+    float a_scale, b_scale, shift;
+    float scale;
+    int32_t a_zero, b_zero, zero;
+} kelp_byte_pairs;
+
 typedef struct kelp_int8_kernels {
     int32_t tile_rows, tile_panels; /* size of the register tile */
     void (*gemm_block)(const kelp_int8_block *block);
@@ -91,6 +104,12 @@ typedef struct kelp_int8_kernels {
     /* sums[c] = Σ x[at[t] + c] * w[t * w_step + c] over taps t, c < count */
     void (*taps)(int32_t *sums, const uint8_t *x, const int64_t *at, int64_t taps, const int16_t *w,
                  int64_t w_step, int64_t count);
+    void (*add_pairs)(const kelp_byte_pairs *pairs);
+    void (*multiply_pairs)(const kelp_byte_pairs *pairs);
+    /* y[c] = max x[at[t] + c] over taps t, c < count; taps >= 1. Bytes are compared after `flip` (0
+     * or 0x80) is added to each. */
+    void (*max_taps)(uint8_t *y, const uint8_t *x, const int64_t *at, int64_t taps, uint8_t flip,
+                     int64_t count);
 } kelp_int8_kernels;
 
 /* Returns the table of the instruction set in use. Thread-safe. */

@@ -9,6 +9,7 @@
 #ifndef KELP_CPU_KERNELS_MATH_MATH_KERNELS_H_
 #define KELP_CPU_KERNELS_MATH_MATH_KERNELS_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* X(NAME, error in ulp) for each function. */
@@ -56,6 +57,19 @@ typedef struct kelp_math_kernels {
      * or 1; y may be a or b. */
     void (*pow)(float *y, const float *a, const float *b, int64_t count, int a_stride,
                 int b_stride);
+    /* Truncates `count` floats to integers modulo 2^32. What int64 cannot hold becomes 0. */
+    void (*to_i32)(const float *x, int32_t *y, int64_t count);
+    /* y[i] = fmod(a[i * a_stride], b[i * b_stride]), i < count, without an error; with `floored`
+     * the remainder has the sign of b, also a zero, and is NaN if b is 0. Strides are 0 or 1; y may
+     * be a or b. */
+    void (*fmod)(float *y, const float *a, const float *b, int64_t count, int a_stride,
+                 int b_stride, bool floored);
+    /* The same for integers: quotients rounded towards zero, and remainders. Both are 0 if b is 0;
+     * the minimum divided by -1 is itself. */
+    void (*divide_i32)(int32_t *y, const int32_t *a, const int32_t *b, int64_t count, int a_stride,
+                       int b_stride);
+    void (*remainder_i32)(int32_t *y, const int32_t *a, const int32_t *b, int64_t count,
+                          int a_stride, int b_stride, bool floored);
     /* Convert `count` elements; rounded to nearest, ties to even. 16-bit data may have any address.
      */
     void (*from_f16)(const void *x, float *y, int64_t count);

@@ -14,6 +14,8 @@ typedef struct kelp_vector_kernels {
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
     /* Returns the sum of `count` elements. */
     float (*sum)(const float *x, int64_t count);
+    /* Returns Σ (x[i] - mean)², i < count. */
+    float (*squares)(const float *x, float mean, int64_t count);
     /* Returns the maximum of `count` elements, NaN if one of them is; -infinity without elements.
      */
     float (*max)(const float *x, int64_t count);

@@ -39,6 +39,7 @@ typedef struct binary_plan {
     binary_side a, b, y;
     bool rounds_once; /* intermediate results are float32 in scratch memory, */
     size_t sums;      /* at this offset */
+    double divisor;   /* of Mean, after its last operand; 0: none */
 } binary_plan;
 
 static void set_side(binary_side *side, kelp_dtype dtype, void *data) {
@@ -51,12 +52,23 @@ static bool is_converted(const binary_side *side) {
     return side->half != KELP_DTYPE_INVALID;
 }
 
+static void divide_all(const binary_plan *p, void *y, int64_t count) {
+    float divisor = (float)p->divisor;
+    if (p->y.size != sizeof(double))
+        kelp_elementwise_kernels_get()->bin[KELP_BIN_DIV](y, y, &divisor, count, 1, 0);
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((double *)y)[i] /= p->divisor;
+}
+
 static void run_typed(const binary_plan *p, void *y, const void *a, const void *b, int64_t count,
                       int64_t a_stride, int64_t b_stride) {
     if (p->simd != NULL)
         p->simd(y, a, b, count, (int)a_stride, (int)b_stride);
     else
         p->fn(y, a, b, count, (int)a_stride, (int)b_stride);
+    if (p->divisor != 0)
+        divide_all(p, y, count);
 }
 
 /* Returns `count` elements from `data` on, converted to `block` if they have 16 bits. */
@@ -172,6 +184,7 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT, "operator '%s' expects two tensors of one type: found %s and %s",
             kelp_node_op_type(args->node), kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
+    p->divisor = 0;
     p->fn = find_entry(table, a->dtype);
     p->simd = simd >= 0 && p->fn == find_entry(table, KELP_F32) ? elementwise->bin[simd] : NULL;
     if (p->fn == NULL)
@@ -262,7 +275,11 @@ FLOATS(Div, a / b, a / b)
 /* the minimum divided by -1 overflows and wraps to itself */
 SIGNED(Div, (b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : (int64_t)(a / b)))
 UNSIGNED(Div, b == 0 ? 0 : a / b)
-ARITHMETIC(Div, KELP_BIN_DIV)
+static void divide_i32(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                       int b_stride) {
+    kelp_math_kernels_get()->divide_i32(to, left, right, count, a_stride, b_stride);
+}
+OPERATOR(Div, KELP_BIN_DIV, KELP_DTYPE_INVALID, INPLACE, {KELP_I32, divide_i32}, NUMBER_ROWS(Div))
 
 LOOP(And, bool, uint8_t, uint8_t, (a != 0) & (b != 0))
 OPERATOR(And, -1, KELP_BOOL, INPLACE, {KELP_BOOL, And_bool})
@@ -323,25 +340,29 @@ OPERATOR(PRelu, KELP_BIN_PRELU, KELP_DTYPE_INVALID, KELP_OP_INPLACE_0, FLOAT_ROW
          {KELP_I32, PRelu_i32}, {KELP_I64, PRelu_i64}, {KELP_U32, PRelu_u32}, {KELP_U64, PRelu_u64})
 
 /* ---- Mod: the sign of the divisor, also of a zero; with fmod that of the dividend ---- */
-#define MOD_FLOAT(x, fmod_fn, copysign_fn)                                 \
-    (b == 0 ? NAN                                                          \
-            : (x = fmod_fn(a, b), x == 0               ? copysign_fn(x, b) \
-                                  : (x < 0) != (b < 0) ? x + b             \
-                                                       : x))
 static void Mod_f32(void *to, const void *left, const void *right, int64_t count, int a_stride,
                     int b_stride) {
-    const float *pa = left, *pb = right;
-    for (int64_t i = 0; i < count; i++) {
-        float a = pa[i * a_stride], b = pb[i * b_stride], x;
-        ((float *)to)[i] = MOD_FLOAT(x, fmodf, copysignf);
-    }
+    kelp_math_kernels_get()->fmod(to, left, right, count, a_stride, b_stride, true);
+}
+static void FMod_f32(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                     int b_stride) {
+    kelp_math_kernels_get()->fmod(to, left, right, count, a_stride, b_stride, false);
+}
+static void modulo_i32(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                       int b_stride) {
+    kelp_math_kernels_get()->remainder_i32(to, left, right, count, a_stride, b_stride, true);
+}
+static void remainder_i32(void *to, const void *left, const void *right, int64_t count,
+                          int a_stride, int b_stride) {
+    kelp_math_kernels_get()->remainder_i32(to, left, right, count, a_stride, b_stride, false);
 }
 static void Mod_f64(void *to, const void *left, const void *right, int64_t count, int a_stride,
                     int b_stride) {
     const double *pa = left, *pb = right;
     for (int64_t i = 0; i < count; i++) {
         double a = pa[i * a_stride], b = pb[i * b_stride], x;
-        ((double *)to)[i] = MOD_FLOAT(x, fmod, copysign);
+        x = fmod(a, b);
+        ((double *)to)[i] = b == 0 ? NAN : x == 0 ? copysign(x, b) : (x < 0) != (b < 0) ? x + b : x;
     }
 }
 static int64_t floor_mod(int64_t a, int64_t b) {
@@ -350,12 +371,16 @@ static int64_t floor_mod(int64_t a, int64_t b) {
 }
 SIGNED(Mod, floor_mod(a, b))
 UNSIGNED(Mod, (b == 0 ? 0 : a % b))
-FLOATS(FMod, fmodf(a, b), fmod(a, b))
+LOOP(FMod, f64, double, double, fmod(a, b))
 SIGNED(FMod, (b == 0 || b == -1 ? 0 : a % b))
 static kelp_status *reshape_Mod(const void *state, kelp_op_args *args) {
-    static const binary_entry floored[] = {NUMBER_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
-    static const binary_entry truncated[] = {
-        FLOAT_ROWS(FMod), SIGNED_ROWS(FMod), UNSIGNED_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry floored[] = {
+        {KELP_I32, modulo_i32}, NUMBER_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry truncated[] = {{KELP_I32, remainder_i32},
+                                             FLOAT_ROWS(FMod),
+                                             SIGNED_ROWS(FMod),
+                                             UNSIGNED_ROWS(Mod),
+                                             {KELP_DTYPE_INVALID, NULL}};
     bool fmod_form = kelp_node_attr_i64(args->node, "fmod", 0) != 0;
     (void)state;
     return binary_reshape(args, fmod_form ? truncated : floored, -1, KELP_DTYPE_INVALID);
@@ -395,8 +420,7 @@ static const binary_entry Min_table[] = {NUMBER_ROWS(Min), {KELP_DTYPE_INVALID, 
 static const binary_entry Max_table[] = {NUMBER_ROWS(Max), {KELP_DTYPE_INVALID, NULL}};
 static const binary_entry float_add[] = {FLOAT_ROWS(Add), {KELP_DTYPE_INVALID, NULL}};
 
-static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *table, int simd,
-                                     bool mean) {
+static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *table, int simd) {
     const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     binary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, args->input_count));
@@ -405,6 +429,7 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
     int32_t rank = first->rank;
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, first->shape, sizeof shape);
+    p->divisor = 0;
     p->fn = find_entry(table, first->dtype);
     p->simd = simd >= 0 && p->fn == find_entry(table, KELP_F32) ? elementwise->bin[simd] : NULL;
     if (p->fn == NULL)
@@ -417,85 +442,56 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
                                        "types differ or shapes do not broadcast");
     }
     KELP_TRY(kelp_ops_set(args, 0, first->dtype, rank, shape));
-    p->rounds_once = kelp_math_is_half(first->dtype) && (mean || args->input_count > 2);
+    p->rounds_once = kelp_math_is_half(first->dtype) && args->input_count > 2;
     return p->rounds_once ? kelp_ops_scratch(args, kelp_tensor_elements(args->outputs[0]),
                                              sizeof(float), &p->sums)
                           : NULL;
 }
 
-/* Returns the tensor of intermediate results. */
-static kelp_tensor variadic_sums(const kelp_op_args *args) {
-    const binary_plan *p = args->plan;
-    kelp_tensor sums = *args->outputs[0];
+/* Combines all inputs and divides the result by `divisor`, if it is not 0. */
+static void combine(kelp_op_args *args, double divisor) {
+    binary_plan *p = args->plan;
+    const kelp_tensor *out = args->outputs[0], *pair[2] = {args->inputs[0], NULL};
+    kelp_tensor sums = *out;
+    KELP_ASSERT(args->input_count > 0);
+    if (args->input_count == 1) {
+        kelp_ops_memcpy(args->env, out->data, pair[0]->data, kelp_tensor_bytes(out));
+        return;
+    }
     if (p->rounds_once) {
         sums.dtype = KELP_F32;
         sums.data = kelp_ops_scratch_at(args, p->sums);
     }
-    return sums;
-}
-
-/* Combines all inputs and writes the result to `to`. */
-static void variadic_run(kelp_op_args *args, const kelp_tensor *to) {
-    binary_plan *p = args->plan;
-    const kelp_tensor sums = variadic_sums(args), *pair[2] = {args->inputs[0], NULL};
-    KELP_ASSERT(args->input_count > 1);
     for (int32_t i = 1; i < args->input_count; i++) {
-        const kelp_tensor *result = i + 1 == args->input_count ? to : &sums;
+        bool is_last = i + 1 == args->input_count;
+        const kelp_tensor *result = is_last ? out : &sums;
         pair[1] = args->inputs[i];
-        kelp_bcast_init(&p->walk, to->rank, to->shape, pair, 2);
+        kelp_bcast_init(&p->walk, out->rank, out->shape, pair, 2);
         set_side(&p->a, pair[0]->dtype, pair[0]->data);
         set_side(&p->b, pair[1]->dtype, pair[1]->data);
         set_side(&p->y, result->dtype, result->data);
+        p->divisor = is_last ? divisor : 0;
         binary_run(p, args->env);
         pair[0] = result;
     }
 }
 
 static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor *out = args->outputs[0];
     (void)state;
-    KELP_ASSERT(args->input_count > 0);
-    if (args->input_count == 1)
-        kelp_ops_memcpy(args->env, out->data, args->inputs[0]->data, kelp_tensor_bytes(out));
-    else
-        variadic_run(args, out);
+    combine(args, 0);
     return NULL;
 }
 
-/* Divides sums by the number of inputs. */
-static void divide_range(void *userp, int64_t begin, int64_t end, int worker) {
-    const kelp_op_args *args = userp;
-    const kelp_tensor sums = variadic_sums(args), *out = args->outputs[0];
-    float count = (float)args->input_count;
-    (void)worker;
-    if (sums.dtype == KELP_F64) {
-        for (int64_t i = begin; i < end; i++)
-            ((double *)sums.data)[i] /= (double)args->input_count;
-        return;
-    }
-    for (int64_t i = begin; i < end; i += BLOCK) {
-        int64_t n = KELP_MIN((int64_t)BLOCK, end - i);
-        float *x = (float *)sums.data + i;
-        kelp_elementwise_kernels_get()->bin[KELP_BIN_DIV](x, x, &count, n, 1, 0);
-        if (sums.data != out->data)
-            kelp_math_store(out->dtype, out->data, i, n, x);
-    }
-}
-
 static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor sums = variadic_sums(args);
-    if (args->input_count == 1)
-        return variadic_invoke(state, args);
-    variadic_run(args, &sums);
-    kelp_op_parallel(args->env, kelp_tensor_elements(&sums), KELP_GRAIN_ELEMENTS, divide_range,
-                     args);
+    (void)state;
+    combine(args, (double)args->input_count);
     return NULL;
 }
 
 #define VARIADIC(name, table, simd, invoke)                                     \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) { \
         (void)state;                                                            \
-        return variadic_reshape(args, table, simd, (invoke) == mean_invoke);    \
+        return variadic_reshape(args, table, simd);                             \
     }                                                                           \
     BINARY(name, 0, reshape_##name, invoke)
 VARIADIC(Min, Min_table, KELP_BIN_MIN, variadic_invoke)

@@ -3,7 +3,7 @@
  * specification, Cast-25. */
 #include "base/assert.h"
 #include "base/str.h"
-#include "cpu/ops/converted.h"
+#include "cpu/kernels/math/math_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/convert.h"
 
@@ -40,7 +40,8 @@ static uint64_t to_unsigned(double x) {
 #define READ_u16(p, i) ((const uint16_t *)(p))[i]
 #define READ_u32(p, i) ((const uint32_t *)(p))[i]
 #define READ_u64(p, i) ((const uint64_t *)(p))[i]
-#define READ_b8(p, i) (uint8_t)(((const uint8_t *)(p))[i] != 0)
+/* a minimum, since a comparison keeps the compiler from vectorizing the conversion to floats */
+#define READ_b8(p, i) (int8_t) KELP_MIN(((const uint8_t *)(p))[i], (uint8_t)1)
 #define READ_f16(p, i) kelp_f16_to_f32(((const uint16_t *)(p))[i])
 #define READ_bf16(p, i) kelp_bf16_to_f32(((const uint16_t *)(p))[i])
 
@@ -71,7 +72,7 @@ static double cut_whole(uint64_t magnitude, bool negative) {
 #define INT_SOURCES(X)                                                              \
     X(i8, int8_t)                                                                   \
     X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t) X(u16, uint16_t) \
-        X(u32, uint32_t) X(u64, uint64_t) X(b8, uint8_t)
+        X(u32, uint32_t) X(u64, uint64_t) X(b8, int8_t)
 /* clang-format on */
 
 #define CAST(source, type, target, to_type, expression)                           \
@@ -99,6 +100,66 @@ static double cut_whole(uint64_t magnitude, bool negative) {
 #define FROM_INT(source, type) TO_ALL(source, type, ) CAST(source, type, u64, uint64_t, x)
 FLOAT_SOURCES(FROM_FLOAT)
 INT_SOURCES(FROM_INT)
+
+/* ---- vectorized ---- */
+/* Floats that are truncated to int32 at a time, before they become narrower. */
+#define BLOCK 1024
+
+#define NARROWED(target, to_type)                                                 \
+    static void narrowed_to_##target(const void *from, void *to, int64_t count) { \
+        const kelp_math_kernels *kernels = kelp_math_kernels_get();               \
+        int32_t block[BLOCK];                                                     \
+        for (int64_t i = 0; i < count; i += BLOCK) {                              \
+            int64_t n = KELP_MIN((int64_t)BLOCK, count - i);                      \
+            kernels->to_i32((const float *)from + i, block, n);                   \
+            for (int64_t k = 0; k < n; k++)                                       \
+                ((to_type *)to)[i + k] = (to_type)block[k];                       \
+        }                                                                         \
+    }
+NARROWED(i8, int8_t)
+NARROWED(i16, int16_t)
+static void whole_to_i32(const void *from, void *to, int64_t count) {
+    kelp_math_kernels_get()->to_i32(from, to, count);
+}
+static void f16_widened(const void *from, void *to, int64_t count) {
+    kelp_math_kernels_get()->from_f16(from, to, count);
+}
+static void bf16_widened(const void *from, void *to, int64_t count) {
+    kelp_math_kernels_get()->from_bf16(from, to, count);
+}
+static void f16_rounded(const void *from, void *to, int64_t count) {
+    kelp_math_kernels_get()->to_f16(from, to, count);
+}
+static void bf16_rounded(const void *from, void *to, int64_t count) {
+    kelp_math_kernels_get()->to_bf16(from, to, count);
+}
+
+/* Returns the vectorized conversion, or NULL. Signs of the same width have the same bits. */
+static cast_fn find_vectorized(kelp_dtype from, kelp_dtype to) {
+    if (from == KELP_F16 && to == KELP_F32)
+        return f16_widened;
+    if (from == KELP_BF16 && to == KELP_F32)
+        return bf16_widened;
+    if (from != KELP_F32)
+        return NULL;
+    switch (to) {
+    case KELP_I8:
+    case KELP_U8:
+        return narrowed_to_i8;
+    case KELP_I16:
+    case KELP_U16:
+        return narrowed_to_i16;
+    case KELP_I32:
+    case KELP_U32:
+        return whole_to_i32;
+    case KELP_F16:
+        return f16_rounded;
+    case KELP_BF16:
+        return bf16_rounded;
+    default:
+        return NULL;
+    }
+}
 
 static cast_fn find_cast(kelp_dtype from, kelp_dtype to) {
 #define ROW(source)                                                                               \
@@ -339,21 +400,16 @@ static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
         return format_all(args);
     if (x->dtype == KELP_STRING)
         return parse_all(args, &rule);
-    if (kelp_math_is_half(x->dtype) && y->dtype == KELP_F32) {
-        kelp_ops_load_f32(args->env, x, y->data);
-        return NULL;
-    }
-    if (x->dtype == KELP_F32 && kelp_math_is_half(y->dtype)) {
-        kelp_ops_store_f32(args->env, x->data, y);
-        return NULL;
-    }
     if (find_cast(x->dtype, y->dtype) == NULL) {
         cast_elements(x, y, &rule);
         return NULL;
     }
+    cast_fn vectorized = find_vectorized(x->dtype, y->dtype);
     cast_job job = {x->data, y->data, kelp_ops_element_bytes(x->dtype),
-                    kelp_ops_element_bytes(y->dtype), find_cast(x->dtype, y->dtype)};
-    kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_GRAIN_ELEMENTS, cast_range, &job);
+                    kelp_ops_element_bytes(y->dtype),
+                    vectorized != NULL ? vectorized : find_cast(x->dtype, y->dtype)};
+    kelp_op_parallel(args->env, kelp_tensor_elements(x),
+                     (vectorized != NULL ? 2 : 1) * KELP_GRAIN_ELEMENTS, cast_range, &job);
     return NULL;
 }
 

@@ -3,6 +3,7 @@
  * ContribOperators.md. */
 #include "base/assert.h"
 #include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/math/math_kernels.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
@@ -36,28 +37,37 @@ static kelp_status *gelu_reshape(kelp_op_args *args, kelp_act act, int32_t neede
     return kelp_ops_set_like(args, 0, x);
 }
 
+/* Returns elements of an input as floats: in place, or converted to `block`. */
+static const float *floats_of(const kelp_tensor *x, int64_t first, int64_t count, float *block) {
+    if (x->dtype == KELP_F32)
+        return (const float *)x->data + first;
+    kelp_math_load(x->dtype, x->data, first, count, block);
+    return block;
+}
+
 /* Computes `count` elements of one row, at most CHUNK. */
 static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
     const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
-    const kelp_tensor *skip = kelp_ops_in(p->args, 2);
-    float x[CHUNK], s[CHUNK];
+    const kelp_tensor *skip = kelp_ops_in(p->args, 2), *y = p->args->outputs[0];
+    float block[CHUNK], more[CHUNK], *to = block;
     KELP_ASSERT(count > 0 && count <= CHUNK);
-    kelp_math_load(p->args->inputs[0]->dtype, p->args->inputs[0]->data, first, count, x);
-    if (p->bias != NULL)
-        elementwise->bin[KELP_BIN_ADD](x, x, p->bias + first % p->row, count, 1, 1);
+    const float *x = floats_of(p->args->inputs[0], first, count, block);
+    if (y->dtype == KELP_F32)
+        to = (float *)y->data + first;
+    if (p->bias != NULL) {
+        elementwise->bin[KELP_BIN_ADD](to, x, p->bias + first % p->row, count, 1, 1);
+        x = to;
+    }
     if (skip != NULL) {
-        kelp_math_load(skip->dtype, skip->data, first, count, s);
-        elementwise->bin[KELP_BIN_ADD](x, x, s, count, 1, 1);
+        elementwise->bin[KELP_BIN_ADD](to, x, floats_of(skip, first, count, more), count, 1, 1);
+        x = to;
     }
-    if (p->alpha != 0) { /* x * sigmoid(alpha * x) */
-        for (int64_t i = 0; i < count; i++)
-            s[i] = p->alpha * x[i];
-        elementwise->act[KELP_ACT_SIGMOID](s, s, count);
-        elementwise->bin[KELP_BIN_MUL](x, x, s, count, 1, 1);
-    } else {
-        elementwise->act[p->act](x, x, count);
-    }
-    kelp_math_store(p->args->outputs[0]->dtype, p->args->outputs[0]->data, first, count, x);
+    if (p->alpha != 0) /* x * sigmoid(alpha * x) */
+        kelp_math_kernels_get()->fn[KELP_MATH_SWISH](x, to, count, p->alpha, 0);
+    else if (p->act != KELP_ACT_NONE || x != to)
+        elementwise->act[p->act](x, to, count);
+    if (y->dtype != KELP_F32)
+        kelp_math_store(y->dtype, y->data, first, count, to);
 }
 
 static void gelu_range(void *userp, int64_t begin, int64_t end, int worker) {

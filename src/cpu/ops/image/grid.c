@@ -112,8 +112,8 @@ static double position_of(const sample_plan *p, double n, bool narrow, int axis)
     } else {
         x = p->align ? (n + 1) / 2 * (length - 1) : ((n + 1) * length - 1) / 2;
     }
-    if (p->mode == SAMPLE_NEAREST)
-        x = rint(x);
+    if (p->mode == SAMPLE_NEAREST) /* ties to even; a function of the C library is slower */
+        x = fabs(x) < 0x1p51 ? x + 0x1.8p52 - 0x1.8p52 : rint(x);
     /* NaN is outside; positions beyond 2^40 are equivalent */
     x = x > -0x1p40 ? (x < 0x1p40 ? x : 0x1p40) : -0x1p40;
     double low = p->align ? 0 : -0.5, high = p->align ? length - 1 : length - 0.5;
@@ -148,32 +148,41 @@ static void cubic_weights(double x, double *out) {
     out[3] = ((a * (y + 1) - 5 * a) * (y + 1) + 8 * a) * (y + 1) - 4 * a;
 }
 
+/* Returns the largest integer that is not above x; |x| is below 2^41. */
+static int64_t whole_below(double x) {
+    int64_t whole = (int64_t)x;
+    return whole - (x < (double)whole);
+}
+
 static void find_taps(const sample_plan *p, const double *coordinates, sample_taps *taps) {
     taps->count = 1;
     taps->offsets[0] = 0;
     taps->weights[0] = 1;
     KELP_ASSERT(p->axes >= 1 && p->axes <= AXES);
     for (int axis = 0; axis < p->axes; axis++) {
-        double x = coordinates[axis], below = floor(x), weights[4] = {1, 0, 0, 0};
-        int64_t first = (int64_t)below;
+        double x = coordinates[axis], weights[4] = {1, 0, 0, 0};
+        int64_t first = whole_below(x);
+        double rest = x - (double)first;
         int each = 1;
         if (p->mode == SAMPLE_LINEAR) {
-            weights[0] = 1 - (x - below);
-            weights[1] = x - below;
+            weights[0] = 1 - rest;
+            weights[1] = rest;
             each = 2;
         } else if (p->mode == SAMPLE_CUBIC) {
-            cubic_weights(x - below, weights);
+            cubic_weights(rest, weights);
             each = 4;
             first--;
         }
-        sample_taps before = *taps;
-        taps->count = before.count * each;
+        int before = taps->count;
+        taps->count *= each;
         KELP_ASSERT(taps->count <= MAX_TAPS);
-        for (int i = 0; i < taps->count; i++) {
-            int64_t at = index_of(p, first + i % each, axis), so_far = before.offsets[i / each];
-            taps->offsets[i] = at < 0 || so_far < 0 ? -1 : so_far * p->in[axis] + at;
-            taps->weights[i] = before.weights[i / each] * weights[i % each];
-        }
+        for (int t = before - 1; t >= 0; t--) /* from the last, since taps multiply in place */
+            for (int k = each - 1; k >= 0; k--) {
+                int64_t at = index_of(p, first + k, axis), so_far = taps->offsets[t];
+                double weight = taps->weights[t] * weights[k];
+                taps->offsets[t * each + k] = at < 0 || so_far < 0 ? -1 : so_far * p->in[axis] + at;
+                taps->weights[t * each + k] = weight;
+            }
     }
     int kept = 0;
     for (int i = 0; i < taps->count; i++)
@@ -208,10 +217,23 @@ static void sample_element(const sample_plan *p, const sample_taps *taps, int64_
         float sum = 0;
         for (int i = 0; i < taps->count; i++)
             sum += x[taps->offsets[i]] * (float)taps->weights[i];
-        if (y->dtype == KELP_F32)
-            ((float *)y->data)[to] = sum;
-        else
-            kelp_real_store_f32(y->dtype, y->data, to, 1, &sum);
+        kelp_real_store_f32(y->dtype, y->data, to, 1, &sum);
+    }
+}
+
+/* Computes a position in all channels of float32. */
+static void sample_floats(const sample_plan *p, const sample_taps *taps, int64_t image,
+                          int64_t inside) {
+    const float *x = (const float *)p->reals + image * p->channels * p->in_size;
+    float *y = (float *)p->args->outputs[0]->data + image * p->channels * p->out_size + inside;
+    float weights[MAX_TAPS];
+    for (int i = 0; i < taps->count; i++)
+        weights[i] = p->mode == SAMPLE_NEAREST ? 1.0f : (float)taps->weights[i];
+    for (int64_t c = 0; c < p->channels; c++, x += p->in_size, y += p->out_size) {
+        float sum = taps->count > 0 ? x[taps->offsets[0]] * weights[0] : 0.0f;
+        for (int i = 1; i < taps->count; i++)
+            sum += x[taps->offsets[i]] * weights[i];
+        *y = sum;
     }
 }
 
@@ -227,6 +249,10 @@ static void sample_range(void *userp, int64_t begin, int64_t end, int worker) {
         for (int i = 0; i < p->axes; i++) /* the grid stores the last axis first */
             coordinates[i] = position_of(p, n[p->axes - 1 - i], grid->dtype != KELP_F64, i);
         find_taps(p, coordinates, &taps);
+        if (p->args->inputs[0]->dtype == KELP_F32) {
+            sample_floats(p, &taps, image, inside);
+            continue;
+        }
         for (int64_t c = 0; c < p->channels; c++) {
             int64_t plane = image * p->channels + c;
             sample_element(p, &taps, plane, plane * p->out_size + inside);
@@ -286,39 +312,49 @@ static double coordinate_of(bool align, int64_t at, int64_t length) {
     return (2 * (double)at + 1) / (double)length - 1;
 }
 
+/* A unit is a row of positions along the last axis, whose coordinate comes first. */
 static void affine_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = userp;
     const kelp_tensor *theta = args->inputs[0], *y = args->outputs[0];
     bool align = kelp_node_attr_i64(args->node, "align_corners", 0) != 0;
     int32_t axes = y->rank - 2;
-    int64_t size = kelp_ops_product(y->shape, 1, y->rank - 1);
+    int64_t width = y->shape[axes], lines = kelp_ops_product(y->shape, 1, axes);
     double rows[12], at[4];
     (void)worker;
-    KELP_ASSERT(size > 0 && (axes == 2 || axes == 3));
-    for (int64_t i = begin; i < end; i++) {
-        int64_t rest = i % size, each = axes * (axes + 1);
-        kelp_real_load_f64(theta->dtype, theta->data, i / size * each, each, rows);
-        for (int32_t k = 0; k < axes; k++) {
+    KELP_ASSERT(width > 0 && (axes == 2 || axes == 3));
+    for (int64_t line = begin; line < end; line++) {
+        int64_t rest = line % lines, each = axes * (axes + 1);
+        kelp_real_load_f64(theta->dtype, theta->data, line / lines * each, each, rows);
+        for (int32_t k = 1; k < axes; k++) {
             int64_t length = y->shape[axes - k];
             at[k] = coordinate_of(align, rest % length, length);
             rest /= length;
         }
         at[axes] = 1;
-        for (int32_t r = 0; r < axes; r++) {
-            double sum = 0;
-            for (int32_t k = 0; k <= axes; k++)
-                sum += rows[r * (axes + 1) + k] * at[k];
-            kelp_real_store_f64(y->dtype, y->data, i * axes + r, 1, &sum);
-        }
+        /* of the products, only that of the first coordinate changes along the row */
+        double fixed[3] = {0, 0, 0};
+        for (int32_t r = 0; r < axes; r++)
+            for (int32_t k = 1; k <= axes; k++)
+                fixed[r] += rows[r * (axes + 1) + k] * at[k];
+        for (int64_t i = 0; i < width; i++)
+            for (int32_t r = 0; r < axes; r++) {
+                double sum = rows[r * (axes + 1)] * coordinate_of(align, i, width) + fixed[r];
+                int64_t to = (line * width + i) * axes + r;
+                if (y->dtype == KELP_F32)
+                    ((float *)y->data)[to] = (float)sum;
+                else
+                    kelp_real_store_f64(y->dtype, y->data, to, 1, &sum);
+            }
     }
 }
 
 static kelp_status *affine_invoke(const void *state, kelp_op_args *args) {
-    int64_t count = kelp_tensor_elements(args->outputs[0]);
+    const kelp_tensor *y = args->outputs[0];
+    int64_t width = y->shape[y->rank - 2];
     (void)state;
-    if (count > 0)
-        kelp_op_parallel(args->env, count / args->outputs[0]->shape[args->outputs[0]->rank - 1],
-                         KELP_GRAIN_ELEMENTS / 8, affine_range, args);
+    if (kelp_tensor_elements(y) > 0)
+        kelp_op_parallel(args->env, kelp_ops_product(y->shape, 0, y->rank - 2),
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, width), affine_range, args);
     return NULL;
 }
 KELP_KERNEL(AffineGrid, 0, 0, 0, affine_reshape, affine_invoke);

@@ -4,25 +4,27 @@
  * operator specification, RoiAlign-22 and MaxRoiPool-22; He et al., "Mask R-CNN", 2017, section 3.
  */
 #include "base/assert.h"
-#include "cpu/ops/kernel.h"
+#include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
 #include <math.h>
+
+/* Maximum rows or columns of bins, so that scratch memory stays small. */
+#define MAX_BINS 65536
 
 typedef struct roi_plan {
     int64_t batch, channels, height, width, regions, out[2];
     int64_t sampling;
     double scale;
-    bool maximum, half_pixel;
-    size_t input_offset;
-    const double *x;
+    bool maximum, half_pixel, wide; /* wide: double, else float */
+    size_t bounds_offset;           /* of the bins of a worker, in scratch memory */
     const kelp_op_args *args;
 } roi_plan;
 
-/* Sets the output, and reserves scratch memory for the input as doubles. */
 static kelp_status *roi_shapes(roi_plan *p, kelp_op_args *args, int64_t columns) {
     const kelp_tensor *x = args->inputs[0], *rois = args->inputs[1];
-    if (!kelp_ops_is_float(x->dtype) || !kelp_ops_is_float(rois->dtype))
+    p->wide = x->dtype == KELP_F64;
+    if ((x->dtype != KELP_F32 && !p->wide) || !kelp_ops_is_float(rois->dtype))
         return kelp_ops_bad_type(args, kelp_ops_is_float(x->dtype) ? rois->dtype : x->dtype);
     if (x->rank != 4 || rois->rank != 2 || rois->shape[1] != columns)
         return kelp_ops_bad_shapes(args, x, rois, "expected [N, C, H, W] and one row per region");
@@ -35,20 +37,7 @@ static kelp_status *roi_shapes(roi_plan *p, kelp_op_args *args, int64_t columns)
     p->regions = rois->shape[0];
     p->scale = (double)kelp_node_attr_f32(args->node, "spatial_scale", 1.0f);
     int64_t shape[4] = {p->regions, p->channels, p->out[0], p->out[1]};
-    KELP_TRY(kelp_ops_set(args, 0, x->dtype, 4, shape));
-    return kelp_ops_scratch(args, x->dtype == KELP_F64 ? 0 : kelp_tensor_elements(x),
-                            sizeof(double), &p->input_offset);
-}
-
-static void load_input(roi_plan *p, kelp_op_args *args) {
-    const kelp_tensor *x = args->inputs[0];
-    p->args = args;
-    p->x = x->data;
-    if (x->dtype == KELP_F64)
-        return;
-    double *to = kelp_ops_scratch_at(args, p->input_offset);
-    kelp_real_load_f64(x->dtype, x->data, 0, kelp_tensor_elements(x), to);
-    p->x = to;
+    return kelp_ops_set(args, 0, x->dtype, 4, shape);
 }
 
 static kelp_status *check_image(const kelp_op_args *args, int64_t image, int64_t region,
@@ -135,44 +124,67 @@ static region region_of(const roi_plan *p, int64_t index) {
     return r;
 }
 
-/* Pools one bin of a region in one channel. */
-static double align_bin(const roi_plan *p, const region *r, const double *plane, int64_t row,
-                        int64_t column) {
-    double sum = 0, max = 0;
-    bool any = false;
-    for (int64_t i = 0; i < r->grid[0]; i++)
-        for (int64_t j = 0; j < r->grid[1]; j++) {
-            double y = r->begin[0] + (double)row * r->bin[0] +
-                       ((double)i + 0.5) * r->bin[0] / (double)r->grid[0];
-            double x = r->begin[1] + (double)column * r->bin[1] +
-                       ((double)j + 0.5) * r->bin[1] / (double)r->grid[1];
-            int64_t at[4] = {0, 0, 0, 0};
-            double weights[4] = {0, 0, 0, 0};
-            neighbours(p, y, x, at, weights);
-            for (int k = 0; k < 4; k++) {
-                double value = weights[k] * plane[at[k]];
-                sum += value;
-                max = !any || value > max ? value : max;
-                any = true;
-            }
-        }
-    int64_t count = KELP_MAX((int64_t)1, r->grid[0] * r->grid[1]);
-    return p->maximum ? max : sum / (double)count;
+/* Samples whose neighbours are found at a time, for all channels of a bin. */
+#define SAMPLES 64
+
+/* Finds the neighbours of samples [first, first + count) of a bin. */
+static void sample_bin(const roi_plan *p, const region *r, int64_t bin, int64_t first,
+                       int64_t count, int64_t *at, double *weights) {
+    int64_t row = bin / p->out[1], column = bin % p->out[1];
+    memset(at, 0, (size_t)count * 4 * sizeof *at);
+    memset(weights, 0, (size_t)count * 4 * sizeof *weights);
+    for (int64_t s = first; s < first + count; s++, at += 4, weights += 4) {
+        int64_t i = s / r->grid[1], j = s % r->grid[1];
+        double y = r->begin[0] + (double)row * r->bin[0] +
+                   ((double)i + 0.5) * r->bin[0] / (double)r->grid[0];
+        double x = r->begin[1] + (double)column * r->bin[1] +
+                   ((double)j + 0.5) * r->bin[1] / (double)r->grid[1];
+        neighbours(p, y, x, at, weights);
+    }
 }
 
+/* Pools the samples of a bin in all channels. Unless `begins`, y has the result of samples before.
+ * Results are `step` apart. */
+#define POOL_SAMPLES(name, type)                                                                  \
+    static void pool_samples_##name(const roi_plan *p, int64_t image, const int64_t *at,          \
+                                    const double *weights, int64_t taps, bool begins, int64_t to, \
+                                    int64_t step) {                                               \
+        int64_t plane = p->height * p->width;                                                     \
+        const type *x = (const type *)p->args->inputs[0]->data + image * p->channels * plane;     \
+        type *y = (type *)p->args->outputs[0]->data + to, by[4 * SAMPLES];                        \
+        for (int64_t t = 0; t < taps; t++)                                                        \
+            by[t] = (type)weights[t];                                                             \
+        for (int64_t c = 0; c < p->channels; c++, x += plane, y += step) {                        \
+            type sum = begins ? 0 : *y, max = begins && taps > 0 ? by[0] * x[at[0]] : sum;        \
+            for (int64_t t = 0; t < taps && !p->maximum; t++)                                     \
+                sum += by[t] * x[at[t]];                                                          \
+            for (int64_t t = 0; t < taps && p->maximum; t++)                                      \
+                max = by[t] * x[at[t]] > max ? by[t] * x[at[t]] : max;                            \
+            *y = p->maximum ? max : sum;                                                          \
+        }                                                                                         \
+    }
+POOL_SAMPLES(f32, float)
+POOL_SAMPLES(f64, double)
+
+/* A unit is a bin of a region, in all channels. */
 static void align_range(void *userp, int64_t begin, int64_t end, int worker) {
     const roi_plan *p = userp;
-    const kelp_tensor *y = p->args->outputs[0];
+    int64_t bins = p->out[0] * p->out[1], at[4 * SAMPLES];
+    double weights[4 * SAMPLES];
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t index = unit / p->channels, channel = unit % p->channels;
+        int64_t index = unit / bins, bin = unit % bins;
         int64_t image = ((const int64_t *)p->args->inputs[2]->data)[index];
-        KELP_ASSERT(image >= 0 && image < p->batch);
-        const double *plane = p->x + (image * p->channels + channel) * p->height * p->width;
         region r = region_of(p, index);
-        for (int64_t i = 0; i < p->out[0] * p->out[1]; i++) {
-            double value = align_bin(p, &r, plane, i / p->out[1], i % p->out[1]);
-            kelp_real_store_f64(y->dtype, y->data, unit * p->out[0] * p->out[1] + i, 1, &value);
+        int64_t all = r.grid[0] * r.grid[1], to = index * p->channels * bins + bin;
+        KELP_ASSERT(image >= 0 && image < p->batch);
+        for (int64_t first = 0; first < all || first == 0; first += SAMPLES) {
+            int64_t count = KELP_MIN((int64_t)SAMPLES, all - first);
+            sample_bin(p, &r, bin, first, count, at, weights);
+            for (int64_t t = 0; t < 4 * count && !p->maximum; t++)
+                weights[t] /= (double)all;
+            (p->wide ? pool_samples_f64 : pool_samples_f32)(p, image, at, weights, 4 * count,
+                                                            first == 0, to, bins);
         }
     }
 }
@@ -183,13 +195,16 @@ static kelp_status *align_invoke(const void *state, kelp_op_args *args) {
     const int64_t *images = args->inputs[2]->data;
     for (int64_t i = 0; i < p->regions; i++)
         KELP_TRY(check_image(args, images[i], i, p->batch));
-    load_input(p, args);
-    int64_t work = p->out[0] * p->out[1] * 16;
-    kelp_op_parallel(args->env, p->regions * p->channels, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, work),
-                     align_range, p);
+    p->args = args;
+    int64_t samples = KELP_MIN(KELP_MAX(p->sampling, (int64_t)1), (int64_t)64);
+    int64_t work = p->channels * 4 * samples * samples;
+    kelp_op_parallel(args->env, p->regions * p->out[0] * p->out[1],
+                     kelp_cpu_grain(KELP_GRAIN_ELEMENTS, work), align_range, p);
     return NULL;
 }
-KELP_KERNEL(RoiAlign, 0, sizeof(roi_plan), 0, align_reshape, align_invoke);
+KELP_CONVERTED_PHASES(align, kelp_widened, sizeof(roi_plan), align_reshape, align_invoke)
+KELP_KERNEL(RoiAlign, 0, KELP_CONVERTED_PLAN(sizeof(roi_plan)), 0, align_reshape_any,
+            align_invoke_any);
 
 /* ---- MaxRoiPool ---- */
 static kelp_status *roi_pool_reshape(const void *state, kelp_op_args *args) {
@@ -202,7 +217,13 @@ static kelp_status *roi_pool_reshape(const void *state, kelp_op_args *args) {
                           "MaxRoiPool: attribute 'pooled_shape' has the wrong length: expected 2");
     p->out[0] = shape[0];
     p->out[1] = shape[1];
-    return roi_shapes(p, args, 5);
+    KELP_TRY(roi_shapes(p, args, 5));
+    /* the first and last input of each row and column of bins, and maxima of columns */
+    int64_t each = 2 * (p->out[0] + p->out[1]) + p->width;
+    if (p->out[0] > MAX_BINS || p->out[1] > MAX_BINS)
+        return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "'pooled_shape' is too large");
+    return kelp_ops_scratch(args, each, sizeof(double) * (size_t)kelp_op_env_threads(args->env),
+                            &p->bounds_offset);
 }
 
 /* Returns the first or one-past-last input of a bin, clamped to the axis. */
@@ -211,35 +232,70 @@ static int64_t bound(double at, double begin, int64_t length) {
     return value > 0 ? (value < (double)length ? (int64_t)value : length) : 0;
 }
 
+/* Sets the first and the last input of each bin along both axes, `from` and `to`: rows, then
+ * columns. */
+static void bin_bounds(const roi_plan *p, const double *box, int64_t *from, int64_t *to) {
+    int64_t lengths[2] = {p->height, p->width};
+    for (int i = 0; i < 2; i++) {
+        double first = round(box[2 - i] * p->scale), last = round(box[4 - i] * p->scale);
+        double bin = fmax(last - first + 1, 1) / (double)p->out[i];
+        for (int64_t cell = 0; cell < p->out[i]; cell++) {
+            *from++ = bound(floor((double)cell * bin), first, lengths[i]);
+            *to++ = bound(ceil((double)(cell + 1) * bin), first, lengths[i]);
+        }
+    }
+}
+
+/* Pools a plane: for each row of bins the maxima of columns, then those of bins. NaN is ignored. */
+#define POOL_PLANE(name, type)                                                            \
+    static void pool_plane_##name(const roi_plan *p, const type *x, const int64_t *from,  \
+                                  const int64_t *to, type *max, type *y) {                \
+        const int64_t *left = from + p->out[0], *right = to + p->out[0];                  \
+        int64_t first = left[0], last = right[p->out[1] - 1];                             \
+        for (int64_t row = 0; row < p->out[0]; row++, y += p->out[1]) {                   \
+            for (int64_t j = first; j < last; j++)                                        \
+                max[j] = (type)-INFINITY;                                                 \
+            for (int64_t i = from[row]; i < to[row]; i++)                                 \
+                for (int64_t j = first; j < last; j++)                                    \
+                    max[j] = x[i * p->width + j] > max[j] ? x[i * p->width + j] : max[j]; \
+            for (int64_t column = 0; column < p->out[1]; column++) {                      \
+                bool empty = from[row] >= to[row] || left[column] >= right[column];       \
+                type best = empty ? 0 : (type)-INFINITY;                                  \
+                for (int64_t j = left[column]; j < right[column] && !empty; j++)          \
+                    best = max[j] > best ? max[j] : best;                                 \
+                y[column] = best;                                                         \
+            }                                                                             \
+        }                                                                                 \
+    }
+POOL_PLANE(f32, float)
+POOL_PLANE(f64, double)
+
 static void roi_pool_range(void *userp, int64_t begin, int64_t end, int worker) {
     const roi_plan *p = userp;
-    const kelp_tensor *rois = p->args->inputs[1], *y = p->args->outputs[0];
-    int64_t size = p->out[0] * p->out[1], lengths[2] = {p->height, p->width};
-    (void)worker;
+    const kelp_tensor *rois = p->args->inputs[1];
+    int64_t bins = p->out[0] + p->out[1], size = p->out[0] * p->out[1], before = -1, image = 0;
+    int64_t *from =
+        (int64_t *)kelp_ops_scratch_at(p->args, p->bounds_offset) + worker * (2 * bins + p->width);
+    void *max = from + 2 * bins;
     for (int64_t unit = begin; unit < end; unit++) {
-        double box[5], first[2], bin[2];
-        kelp_real_load_f64(rois->dtype, rois->data, unit / p->channels * 5, 5, box);
-        KELP_ASSERT((int64_t)box[0] >= 0 && (int64_t)box[0] < p->batch);
-        const double *plane =
-            p->x + ((int64_t)box[0] * p->channels + unit % p->channels) * p->height * p->width;
-        for (int i = 0; i < 2; i++) {
-            first[i] = round(box[2 - i] * p->scale);
-            double last = round(box[4 - i] * p->scale);
-            bin[i] = fmax(last - first[i] + 1, 1) / (double)p->out[i];
+        int64_t index = unit / p->channels;
+        double box[5];
+        if (index != before) {
+            kelp_real_load_f64(rois->dtype, rois->data, index * 5, 5, box);
+            image = (int64_t)box[0];
+            bin_bounds(p, box, from, from + bins);
+            before = index;
         }
-        for (int64_t o = 0; o < size; o++) {
-            int64_t cell[2] = {o / p->out[1], o % p->out[1]}, from[2], to[2];
-            for (int i = 0; i < 2; i++) {
-                from[i] = bound(floor((double)cell[i] * bin[i]), first[i], lengths[i]);
-                to[i] = bound(ceil((double)(cell[i] + 1) * bin[i]), first[i], lengths[i]);
-            }
-            bool empty = from[0] >= to[0] || from[1] >= to[1];
-            double max = empty ? 0 : -INFINITY;
-            for (int64_t i = from[0]; i < to[0]; i++)
-                for (int64_t j = from[1]; j < to[1]; j++)
-                    max = fmax(max, plane[i * p->width + j]);
-            kelp_real_store_f64(y->dtype, y->data, unit * size + o, 1, &max);
-        }
+        KELP_ASSERT(image >= 0 && image < p->batch);
+        int64_t plane = (image * p->channels + unit % p->channels) * p->height * p->width;
+        const void *x = p->args->inputs[0]->data;
+        void *y = p->args->outputs[0]->data;
+        if (p->wide)
+            pool_plane_f64(p, (const double *)x + plane, from, from + bins, max,
+                           (double *)y + unit * size);
+        else
+            pool_plane_f32(p, (const float *)x + plane, from, from + bins, max,
+                           (float *)y + unit * size);
     }
 }
 
@@ -251,8 +307,10 @@ static kelp_status *roi_pool_invoke(const void *state, kelp_op_args *args) {
         KELP_TRY(
             check_image(args, image > -1 && image < 0x1p40 ? (int64_t)image : -1, i, p->batch));
     }
-    load_input(p, args);
-    kelp_op_parallel(args->env, p->regions * p->channels, 16, roi_pool_range, p);
+    p->args = args;
+    kelp_op_parallel(args->env, p->regions * p->channels, 64, roi_pool_range, p);
     return NULL;
 }
-KELP_KERNEL(MaxRoiPool, 0, sizeof(roi_plan), 0, roi_pool_reshape, roi_pool_invoke);
+KELP_CONVERTED_PHASES(roi_pool, kelp_widened, sizeof(roi_plan), roi_pool_reshape, roi_pool_invoke)
+KELP_KERNEL(MaxRoiPool, 0, KELP_CONVERTED_PLAN(sizeof(roi_plan)), 0, roi_pool_reshape_any,
+            roi_pool_invoke_any);

@@ -9,6 +9,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/panels.h"
+#include "cpu/ops/matmul/product.h"
 #include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/converted.h"
 
@@ -28,11 +29,12 @@ typedef struct gemm_plan {
     size_t scratch;                       /* offset of its scratch memory */
 } gemm_plan;
 
-static void transpose(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
+static void transpose(const kelp_op_env *env, const kelp_tensor *tensor, void *to) {
     KELP_ASSERT(tensor->rank == 2);
     int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
     int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
-    kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
+    kelp_ops_copy(env, kelp_ops_element_bytes(tensor->dtype), 2, shape, to, strides, tensor->data,
+                  from);
 }
 
 static kelp_status *transpose_weights(const kelp_op_env *env, const kelp_tensor *b,
@@ -126,8 +128,9 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
         KELP_TRY(kelp_panels_plan(args->env, state->panels, p->m));
     if (a->dtype == KELP_F32)
         KELP_TRY(choose_algorithm(args, state != NULL && state->panels != NULL));
-    if (p->transpose_b && a->dtype == KELP_F32 && state == NULL)
-        KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
+    if (p->transpose_b && state == NULL)
+        KELP_TRY(
+            kelp_ops_scratch(args, p->n * p->k, kelp_ops_element_bytes(b->dtype), &p->b_offset));
     return NULL;
 }
 
@@ -144,6 +147,40 @@ static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
     return state != NULL ? state->transposed_b.data
                          : transposed(args, args->inputs[1], p->b_offset);
 }
+
+/* The last step, y = alpha * y + beta * C, of a product in y. */
+typedef struct end_job {
+    const kelp_op_args *args;
+    double alpha, beta;
+} end_job;
+
+/* `wide` adds without alpha and beta, `scaled` with them. */
+#define GEMM_END(suffix, type, wide, scaled)                                        \
+    static void end_##suffix(void *userp, int64_t begin, int64_t end, int worker) { \
+        const end_job *job = userp;                                                 \
+        const gemm_plan *p = job->args->plan;                                       \
+        const kelp_tensor *c = job->beta != 0 ? kelp_ops_in(job->args, 2) : NULL;   \
+        bool plain = job->alpha == 1 && job->beta == 1;                             \
+        const scaled alpha = (scaled)job->alpha, beta = (scaled)job->beta;          \
+        (void)worker;                                                               \
+        for (int64_t i = begin; i < end; i++) {                                     \
+            type *y = (type *)job->args->outputs[0]->data + i * p->n;               \
+            const type zero = 0, *add = &zero;                                      \
+            int64_t step = c != NULL ? p->c_column : 0;                             \
+            if (c != NULL)                                                          \
+                add = (const type *)c->data + i * p->c_row;                         \
+            for (int64_t j = 0; j < p->n && plain; j++)                             \
+                y[j] = (type)((wide)y[j] + (wide)add[j * step]);                    \
+            for (int64_t j = 0; j < p->n && !plain; j++)                            \
+                y[j] = (type)(alpha * (scaled)y[j] + beta * (scaled)add[j * step]); \
+        }                                                                           \
+    }
+GEMM_END(f32, float, float, float)
+GEMM_END(f64, double, double, double)
+GEMM_END(i32, int32_t, uint32_t, double)
+GEMM_END(i64, int64_t, uint64_t, double)
+GEMM_END(u32, uint32_t, uint32_t, double)
+GEMM_END(u64, uint64_t, uint64_t, double)
 
 static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
     const gemm_plan *p = args->plan;
@@ -170,71 +207,60 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
     p->algorithm->run(args->env, &job, 1);
     if (plain_bias || (c == NULL && alpha == 1.0f))
         return;
-    const float *add = c != NULL ? c->data : NULL;
-    for (int64_t i = 0; i < p->m; i++)
-        for (int64_t j = 0; j < p->n; j++) {
-            float extra = add != NULL ? beta * add[i * p->c_row + j * p->c_column] : 0.0f;
-            y[i * p->n + j] = alpha * y[i * p->n + j] + extra;
-        }
+    end_job end = {args, (double)alpha, (double)beta};
+    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->n), end_f32, &end);
 }
 
-/* A multiplication of other types than float; integers wrap. */
-typedef struct plain_job {
-    const kelp_op_args *args;
-    double alpha, beta;
-} plain_job;
+/* ---- other types; integers wrap ---- */
+static void find_matrices(const void *userp, int64_t index, kelp_product_block *inout_block) {
+    const kelp_op_args *args = userp;
+    const gemm_plan *p = args->plan;
+    (void)index;
+    inout_block->a = args->inputs[0]->data;
+    inout_block->b =
+        p->transpose_b ? kelp_ops_scratch_at(args, p->b_offset) : args->inputs[1]->data;
+    inout_block->c = args->outputs[0]->data;
+}
 
-#define GEMM_PLAIN(suffix, type, wide)                                                       \
-    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* may be unaligned */ \
-    static void gemm_##suffix(void *userp, int64_t begin, int64_t end, int worker) {         \
-        const plain_job *job = userp;                                                        \
-        const kelp_op_args *args = job->args;                                                \
-        const gemm_plan *p = args->plan;                                                     \
-        const type *a = args->inputs[0]->data;                                               \
-        const any_##suffix *b = args->inputs[1]->data;                                       \
-        const type *c =                                                                      \
-            kelp_ops_in(args, 2) != NULL && job->beta != 0 ? args->inputs[2]->data : NULL;   \
-        type *y = args->outputs[0]->data;                                                    \
-        (void)worker;                                                                        \
-        for (int64_t i = begin; i < end; i++)                                                \
-            for (int64_t j = 0; j < p->n; j++) {                                             \
-                wide sum = 0;                                                                \
-                for (int64_t k = 0; k < p->k; k++)                                           \
-                    sum += (wide)a[p->transpose_a ? k * p->m + i : i * p->k + k] *           \
-                           (wide)b[p->transpose_b ? j * p->k + k : k * p->n + j];            \
-                type whole = (type)sum;                                                      \
-                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;                \
-                if (job->alpha == 1 && job->beta == 1)                                       \
-                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                       \
-                else                                                                         \
-                    y[i * p->n + j] =                                                        \
-                        (type)(job->alpha * (double)whole + job->beta * (double)add);        \
-            }                                                                                \
-    }
-GEMM_PLAIN(f64, double, double)
-GEMM_PLAIN(i32, int32_t, uint32_t)
-GEMM_PLAIN(i64, int64_t, uint64_t)
-GEMM_PLAIN(u32, uint32_t, uint32_t)
-GEMM_PLAIN(u64, uint64_t, uint64_t)
+static void gemm_others(const kelp_op_args *args, const end_job *end) {
+    const gemm_plan *p = args->plan;
+    kelp_dtype dtype = args->outputs[0]->dtype;
+    kelp_products products = {.type = kelp_product_type_of(dtype),
+                              .count = 1,
+                              .shape = {.a_row = p->transpose_a ? 1 : p->k,
+                                        .a_column = p->transpose_a ? p->m : 1,
+                                        .ldb = p->n,
+                                        .ldc = p->n,
+                                        .m = p->m,
+                                        .n = p->n,
+                                        .k = p->k},
+                              .matrices = find_matrices,
+                              .userp = args};
+    if (p->transpose_b)
+        transpose(args->env, args->inputs[1], kelp_ops_scratch_at(args, p->b_offset));
+    kelp_products_run(args->env, &products);
+    if (end->alpha == 1 && (kelp_ops_in(args, 2) == NULL || end->beta == 0))
+        return;
+    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 2, p->n),
+                     dtype == KELP_F64   ? end_f64
+                     : dtype == KELP_I32 ? end_i32
+                     : dtype == KELP_U32 ? end_u32
+                     : dtype == KELP_U64 ? end_u64
+                                         : end_i64,
+                     (void *)end);
+}
 
 static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
-    const gemm_plan *p = args->plan;
     float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
     float beta = kelp_node_attr_f32(args->node, "beta", 1.0f);
-    plain_job job = {args, (double)alpha, (double)beta};
+    end_job end = {args, (double)alpha, (double)beta};
     kelp_dtype dtype = args->outputs[0]->dtype;
     KELP_ASSERT(dtype == args->inputs[0]->dtype && dtype == args->inputs[1]->dtype);
     if (dtype == KELP_F32) {
         gemm_f32(state, args, alpha, beta);
         return NULL;
     }
-    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, p->k * p->n),
-                     dtype == KELP_F64   ? gemm_f64
-                     : dtype == KELP_I32 ? gemm_i32
-                     : dtype == KELP_U32 ? gemm_u32
-                     : dtype == KELP_U64 ? gemm_u64
-                                         : gemm_i64,
-                     &job);
+    gemm_others(args, &end);
     return NULL;
 }
 

@@ -7,9 +7,9 @@
 #include "cpu/ops/activation.h"
 #include "cpu/ops/matmul/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/kernels/product/product_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/panels.h"
+#include "cpu/ops/matmul/product.h"
 #include "cpu/ops/converted.h"
 
 typedef struct matmul_plan {
@@ -101,53 +101,31 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
 }
 
 /* ---- other types ---- */
-/* Rows and columns of a block of the result. */
-#define BLOCK_ROWS 48
-#define BLOCK_COLUMNS 256
-
-static kelp_product_type product_type(kelp_dtype dtype) {
-    return dtype == KELP_F64                        ? KELP_PRODUCT_F64
-           : dtype == KELP_I64 || dtype == KELP_U64 ? KELP_PRODUCT_U64
-                                                    : KELP_PRODUCT_U32;
-}
-
-static void multiply_blocks(void *userp, int64_t begin, int64_t end, int worker) {
+static void find_matrices(const void *userp, int64_t index, kelp_product_block *inout_block) {
     const kelp_op_args *args = userp;
     const kelp_batch *b = &((const matmul_plan *)args->plan)->b;
-    kelp_product_type type = product_type(args->inputs[0]->dtype);
-    int64_t size = (int64_t)kelp_product_bytes(type), down = kelp_divide_up(b->m, BLOCK_ROWS);
-    int64_t blocks = down * kelp_divide_up(b->n, BLOCK_COLUMNS);
-    (void)worker;
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t at = unit / blocks, block = unit % blocks;
-        int64_t row = block % down * BLOCK_ROWS, column = block / down * BLOCK_COLUMNS;
-        const char *left = args->inputs[0]->data, *right = args->inputs[1]->data;
-        char *y = args->outputs[0]->data;
-        left += (kelp_batch_offset(b, b->a_strides, at) * b->m + row) * b->k * size;
-        right += (kelp_batch_offset(b, b->b_strides, at) * b->k * b->n + column) * size;
-        kelp_product_kernels_get()->block[type](
-            &(kelp_product_block){.a = left,
-                                  .b = right,
-                                  .c = y + ((at * b->m + row) * b->n + column) * size,
-                                  .a_row = b->k,
-                                  .a_column = 1,
-                                  .ldb = b->n,
-                                  .ldc = b->n,
-                                  .m = KELP_MIN((int64_t)BLOCK_ROWS, b->m - row),
-                                  .n = KELP_MIN((int64_t)BLOCK_COLUMNS, b->n - column),
-                                  .k = b->k});
-    }
+    int64_t size = (int64_t)kelp_ops_element_bytes(args->inputs[0]->dtype);
+    inout_block->a = (const char *)args->inputs[0]->data +
+                     kelp_batch_offset(b, b->a_strides, index) * b->m * b->k * size;
+    inout_block->b = (const char *)args->inputs[1]->data +
+                     kelp_batch_offset(b, b->b_strides, index) * b->k * b->n * size;
+    inout_block->c = (char *)args->outputs[0]->data + index * b->m * b->n * size;
 }
 
-static void multiply_others(kelp_op_args *args) {
+static void multiply_others(const kelp_op_args *args) {
     const kelp_batch *b = &((const matmul_plan *)args->plan)->b;
-    int64_t rows = KELP_MIN((int64_t)BLOCK_ROWS, b->m);
-    int64_t columns = KELP_MIN((int64_t)BLOCK_COLUMNS, b->n);
-    int64_t blocks = kelp_divide_up(b->m, BLOCK_ROWS) * kelp_divide_up(b->n, BLOCK_COLUMNS);
-    kelp_op_parallel(
-        args->env, b->batch * blocks,
-        kelp_cpu_grain_f64(KELP_GRAIN_GEMM / 4, (double)rows * (double)columns * (double)b->k + 64),
-        multiply_blocks, args);
+    kelp_products products = {.type = kelp_product_type_of(args->inputs[0]->dtype),
+                              .count = b->batch,
+                              .shape = {.a_row = b->k,
+                                        .a_column = 1,
+                                        .ldb = b->n,
+                                        .ldc = b->n,
+                                        .m = b->m,
+                                        .n = b->n,
+                                        .k = b->k},
+                              .matrices = find_matrices,
+                              .userp = args};
+    kelp_products_run(args->env, &products);
 }
 
 static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {

@@ -5,6 +5,7 @@
  * channel as a channel. Source: ONNX operator specification, BatchNormalization-1 to -15.
  */
 #include "base/assert.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -15,6 +16,7 @@ typedef struct batch_norm_plan {
     double epsilon, momentum;
     bool training, plain;  /* plain: inference, and all tensors are float32 */
     size_t means, squares; /* in training: offsets of the statistics of channels, in double */
+    size_t factors;        /* if plain: offset of the factors of channels, then of the summands */
     const kelp_op_args *args;
 } batch_norm_plan;
 
@@ -67,27 +69,40 @@ static kelp_status *batch_norm_reshape(const void *state, kelp_op_args *args) {
         KELP_TRY(kelp_ops_scratch(args, p->channels, sizeof(double), &p->means));
         KELP_TRY(kelp_ops_scratch(args, p->channels, sizeof(double), &p->squares));
     }
+    if (p->plain)
+        KELP_TRY(kelp_ops_scratch(args, p->channels, 2 * sizeof(float), &p->factors));
     for (int32_t i = 1; i < args->output_count; i++)
         KELP_TRY(
             kelp_ops_set(args, i, args->inputs[i == 2 ? 4 : 3]->dtype, mean->rank, mean->shape));
     return kelp_ops_set_like(args, 0, x);
 }
 
+/* Computes the factor and the summand of each channel. */
+static void plain_factors(const batch_norm_plan *p) {
+    const kelp_tensor *const *in = p->args->inputs;
+    const float *scale = in[1]->data, *bias = in[2]->data, *mean = in[3]->data, *var = in[4]->data;
+    float *factors = kelp_ops_scratch_at(p->args, p->factors), *summands = factors + p->channels;
+    for (int64_t c = 0; c < p->channels; c++) {
+        factors[c] = scale[c] / sqrtf(var[c] + (float)p->epsilon);
+        summands[c] = bias[c] - mean[c] * factors[c];
+    }
+}
+
+/* Rows are the positions of a channel, or all channels of an image without positions. */
 static void plain_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const batch_norm_plan *p = userp;
     const kelp_op_args *args = p->args;
+    const float *factors = kelp_ops_scratch_at(args, p->factors), *summands = factors + p->channels;
+    bool flat = p->inner == 1;
+    int64_t count = flat ? p->channels : p->inner;
     (void)worker;
     KELP_ASSERT(p->plain && args->inputs[0]->dtype == KELP_F32);
     for (int64_t at = begin; at < end; at++) {
-        int64_t c = at % p->channels;
-        float scale = ((const float *)args->inputs[1]->data)[c] /
-                      sqrtf(((const float *)args->inputs[4]->data)[c] + (float)p->epsilon);
-        float shift = ((const float *)args->inputs[2]->data)[c] -
-                      ((const float *)args->inputs[3]->data)[c] * scale;
-        const float *x = (const float *)args->inputs[0]->data + at * p->inner;
-        float *y = (float *)args->outputs[0]->data + at * p->inner;
-        for (int64_t i = 0; i < p->inner; i++)
-            y[i] = x[i] * scale + shift;
+        int64_t c = flat ? 0 : at % p->channels;
+        const float *x = (const float *)args->inputs[0]->data + at * count;
+        float *y = (float *)args->outputs[0]->data + at * count;
+        elementwise->scale(y, x, factors + c, summands + c, count, flat ? 1 : 0);
     }
 }
 
@@ -155,8 +170,11 @@ static kelp_status *batch_norm_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_ASSERT(p->batch * p->channels * p->inner == kelp_tensor_elements(args->inputs[0]));
     p->args = args;
-    int64_t rows = p->inner > 0 ? kelp_tensor_elements(args->inputs[0]) / p->inner : 0;
-    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->inner);
+    int64_t count = p->plain && p->inner == 1 ? p->channels : p->inner;
+    int64_t rows = count > 0 ? kelp_tensor_elements(args->inputs[0]) / count : 0;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, count);
+    if (p->plain)
+        plain_factors(p);
     if (p->training)
         kelp_op_parallel(args->env, p->channels,
                          kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->inner * p->batch), measure_channels,

@@ -3,8 +3,10 @@
  * specification. */
 #include "base/assert.h"
 #include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/norm/norm_kernels.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/norm/softmax.h"
 #include "tensor/real.h"
 
 #include <math.h>
@@ -58,6 +60,22 @@ static void softmax_pairs(const softmax_plan *p, const kelp_elementwise_kernels 
     }
 }
 
+/* Length of short rows, which are computed as columns, and rows of a block of them. */
+#define SHORT_LENGTH 24
+#define SHORT_ROWS 64
+
+static void softmax_short_rows(const softmax_plan *p, int64_t begin, int64_t end) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
+    float block[SHORT_LENGTH * SHORT_ROWS];
+    KELP_ASSERT(p->length <= SHORT_LENGTH);
+    for (int64_t row = begin; row < end; row += SHORT_ROWS) {
+        int64_t rows = KELP_MIN((int64_t)SHORT_ROWS, end - row), at = row * p->length;
+        layout->transpose(block, SHORT_ROWS, (const void *)(p->x + at), p->length, rows, p->length);
+        kelp_norm_kernels_get()->softmax_columns(block, block, SHORT_ROWS, p->length, rows, p->log);
+        layout->transpose(p->y + at, p->length, (const void *)block, SHORT_ROWS, p->length, rows);
+    }
+}
+
 static void softmax_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const softmax_plan *p = userp;
@@ -66,28 +84,52 @@ static void softmax_rows(void *userp, int64_t begin, int64_t end, int worker) {
         softmax_pairs(p, kelp_elementwise_kernels_get(), begin, end);
         return;
     }
+    if (p->length <= SHORT_LENGTH && end - begin >= SHORT_ROWS / 4) {
+        softmax_short_rows(p, begin, end);
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         norm->softmax(p->x + i * p->length, NULL, 1.0f, p->y + i * p->length, p->length, p->log);
 }
 
-/* Computes the softmax along an axis that is not the last. */
+/* Columns of an axis that is not the last, which are computed at a time. */
+#define COLUMNS 512
+
+static int64_t column_blocks(const softmax_plan *p) {
+    return kelp_divide_up(p->inner, COLUMNS);
+}
+
 static void softmax_columns(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const softmax_plan *p = userp;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        const float *x = p->x + at / p->inner * p->length * p->inner + at % p->inner;
-        float *y = p->y + (x - p->x);
-        float max = -INFINITY, sum = 0.0f;
-        for (int64_t k = 0; k < p->length; k++)
-            max = fmaxf(max, x[k * p->inner]);
-        for (int64_t k = 0; k < p->length; k++)
-            sum += expf(x[k * p->inner] - max);
-        float log_sum = logf(sum);
-        for (int64_t k = 0; k < p->length; k++) {
-            float value = x[k * p->inner] - max;
-            y[k * p->inner] = p->log ? value - log_sum : expf(value) / sum;
-        }
+        int64_t block = at % column_blocks(p) * COLUMNS;
+        int64_t first = at / column_blocks(p) * p->length * p->inner + block;
+        norm->softmax_columns(p->x + first, p->y + first, p->inner, p->length,
+                              KELP_MIN((int64_t)COLUMNS, p->inner - block), p->log);
     }
+}
+
+static void softmax_floats(const kelp_op_env *env, softmax_plan *p) {
+    int64_t columns = KELP_MIN((int64_t)COLUMNS, p->inner);
+    if (p->inner == 1)
+        kelp_op_parallel(env, p->outer, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->length),
+                         softmax_rows, p);
+    else
+        kelp_op_parallel(env, p->outer * column_blocks(p),
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 2, p->length * columns),
+                         softmax_columns, p);
+}
+
+void kelp_softmax_run(const kelp_op_env *env, const kelp_softmax *s) {
+    softmax_plan p = {.outer = s->outer,
+                      .length = s->length,
+                      .inner = s->inner,
+                      .log = s->log,
+                      .x = s->x,
+                      .y = s->y};
+    softmax_floats(env, &p);
 }
 
 /* Computes the softmax of other types than float32, in double. */
@@ -119,12 +161,11 @@ static kelp_status *softmax_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
-    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->length);
-    kelp_op_parallel(args->env, p->outer * p->inner, grain,
-                     args->inputs[0]->dtype != KELP_F32 ? softmax_typed
-                     : p->inner == 1                    ? softmax_rows
-                                                        : softmax_columns,
-                     p);
+    if (args->inputs[0]->dtype == KELP_F32)
+        softmax_floats(args->env, p);
+    else
+        kelp_op_parallel(args->env, p->outer * p->inner,
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->length), softmax_typed, p);
     return NULL;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LpNormalization, MeanVarianceNormalization, LRN. Source: ONNX operator specification. */
 #include "base/assert.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -73,7 +75,27 @@ typedef struct mvn_plan {
     int64_t strides[KELP_MAX_RANK]; /* of the axes of the means; 0 for reduced axes */
     int64_t groups;
     size_t offset;
+    bool rows; /* groups are rows: [outer, groups, inner], of which only the groups are kept */
+    int64_t outer, inner;
+    const kelp_op_args *args;
 } mvn_plan;
+
+/* Length of rows from which on groups are computed row by row. */
+#define MVN_MIN_ROW 8
+
+/* Finds out whether the axes that are kept are adjacent, between reduced ones. */
+static void split_rows(mvn_plan *p, const kelp_tensor *x, uint32_t mask) {
+    int32_t first = 0, last = x->rank;
+    while (first < last && mask >> first & 1u)
+        first++;
+    while (last > first && mask >> (last - 1) & 1u)
+        last--;
+    uint32_t kept = ((1u << last) - 1) & ~((1u << first) - 1);
+    bool none = first == last; /* one group of all elements */
+    p->outer = none ? 1 : kelp_ops_product(x->shape, 0, first);
+    p->inner = kelp_ops_product(x->shape, none ? 0 : last, x->rank);
+    p->rows = x->dtype == KELP_F32 && (mask & kept) == 0 && p->inner >= MVN_MIN_ROW;
+}
 
 static kelp_status *mvn_reshape(const void *state, kelp_op_args *args) {
     static const int64_t defaults[3] = {0, 2, 3};
@@ -98,7 +120,32 @@ static kelp_status *mvn_reshape(const void *state, kelp_op_args *args) {
         p->strides[i] = mask >> i & 1u ? 0 : p->groups;
         p->groups *= mask >> i & 1u ? 1 : x->shape[i];
     }
-    return kelp_ops_scratch(args, p->groups, 2 * sizeof(double), &p->offset);
+    split_rows(p, x, mask);
+    return p->rows ? NULL : kelp_ops_scratch(args, p->groups, 2 * sizeof(double), &p->offset);
+}
+
+static void mvn_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
+    const mvn_plan *p = userp;
+    const float *x = p->args->inputs[0]->data;
+    float *y = p->args->outputs[0]->data;
+    double count = (double)p->outer * (double)p->inner;
+    (void)worker;
+    for (int64_t group = begin; group < end; group++) {
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < p->outer; i++)
+            sum += (double)vector->sum(x + (i * p->groups + group) * p->inner, p->inner);
+        float mean = (float)(sum / count);
+        for (int64_t i = 0; i < p->outer; i++)
+            squares +=
+                (double)vector->squares(x + (i * p->groups + group) * p->inner, mean, p->inner);
+        float factor = (float)(1.0 / (sqrt(squares / count) + 1e-9)), summand = -mean * factor;
+        for (int64_t i = 0; i < p->outer; i++) {
+            int64_t at = (i * p->groups + group) * p->inner;
+            elementwise->scale(y + at, x + at, &factor, &summand, p->inner, 0);
+        }
+    }
 }
 
 /* Advances the indices `at` to the next element and returns its group. */
@@ -114,9 +161,15 @@ static int64_t step(const mvn_plan *p, const kelp_tensor *x, int64_t *at, int64_
 }
 
 static kelp_status *mvn_invoke(const void *state, kelp_op_args *args) {
-    const mvn_plan *p = args->plan;
+    mvn_plan *p = args->plan;
     const kelp_tensor *x = args->inputs[0];
     int64_t count = kelp_tensor_elements(x), at[KELP_MAX_RANK] = {0}, group = 0;
+    if (p->rows) {
+        p->args = args;
+        kelp_op_parallel(args->env, p->groups,
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->outer * p->inner), mvn_rows, p);
+        return NULL;
+    }
     double each = (double)count / (double)KELP_MAX((int64_t)1, p->groups);
     double *mean = (double *)kelp_ops_scratch_at(args, p->offset), *factor = mean + p->groups;
     (void)state;
@@ -135,8 +188,8 @@ static kelp_status *mvn_invoke(const void *state, kelp_op_args *args) {
                             (kelp_ops_read_f64(x, i) - mean[group]) * factor[group]);
     return NULL;
 }
-KELP_KERNEL(MeanVarianceNormalization, KELP_OP_INPLACE_0 | KELP_OP_SERIAL, sizeof(mvn_plan), 0,
-            mvn_reshape, mvn_invoke);
+KELP_KERNEL(MeanVarianceNormalization, KELP_OP_INPLACE_0, sizeof(mvn_plan), 0, mvn_reshape,
+            mvn_invoke);
 
 /* ---- LRN ---- */
 typedef struct lrn_plan {

@@ -37,13 +37,23 @@ void kelp_quant_values(const kelp_quant *q, kelp_dtype dtype, float *out) {
         out[i] = (float)((dtype == KELP_I8 ? (int8_t)(uint8_t)i : i) - q->zero) * q->scale;
 }
 
+void kelp_quant_look_up(const uint8_t *table, const uint8_t *x, uint8_t *y, int64_t count) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        uint8_t from[8]; /* read before y, which the compiler assumes to overlap, is written */
+        memcpy(from, x + i, sizeof from);
+        for (int k = 0; k < 8; k++)
+            y[i + k] = table[from[k]];
+    }
+    for (; i < count; i++)
+        y[i] = table[x[i]];
+}
+
 /* ---- binary operators ---- */
 typedef struct binary_plan {
     kelp_bcast walk;
-    kelp_quant out, sum; /* sum: `out` without its zero point, which is part of the table of `a` */
-    float a[256], b[256];
+    kelp_byte_pairs pairs; /* of all elements */
     bool multiplies;
-    const kelp_op_args *args;
 } binary_plan;
 
 static kelp_status *binary_reshape(kelp_op_args *args, bool multiplies) {
@@ -66,53 +76,43 @@ static kelp_status *binary_reshape(kelp_op_args *args, bool multiplies) {
     return NULL;
 }
 
-static void binary_range(void *userp, int64_t begin, int64_t end, int worker) {
+static void binary_part(void *userp, const kelp_bcast_part *part) {
+    const kelp_int8_kernels *kernels = kelp_int8_kernels_get();
     const binary_plan *p = userp;
-    int64_t last = p->walk.rank - 1, offsets[KELP_BCAST_MAX];
-    int64_t sa = p->walk.strides[0][last], sb = p->walk.strides[1][last];
-    (void)worker;
-    for (int64_t row = begin; row < end; row++) {
-        kelp_bcast_row(&p->walk, row, offsets);
-        const uint8_t *a = (const uint8_t *)p->args->inputs[0]->data + offsets[0];
-        const uint8_t *b = (const uint8_t *)p->args->inputs[3]->data + offsets[1];
-        uint8_t *y = (uint8_t *)p->args->outputs[0]->data + row * p->walk.inner;
-        for (int64_t i = 0; i < p->walk.inner; i++) {
-            float x = p->a[a[i * sa]], z = p->b[b[i * sb]];
-            y[i] = p->multiplies ? kelp_quant_byte(&p->out, x * z / p->out.scale)
-                                 : kelp_quant_byte(&p->sum, x + z);
-        }
-    }
+    kelp_byte_pairs pairs = p->pairs;
+    pairs.a = (const char *)pairs.a + part->from[0];
+    pairs.b = (const char *)pairs.b + part->from[1];
+    pairs.y = (char *)pairs.y + part->to;
+    pairs.a_stride = part->steps[0];
+    pairs.b_stride = part->steps[1];
+    pairs.count = part->count;
+    (p->multiplies ? kernels->multiply_pairs : kernels->add_pairs)(&pairs);
 }
 
-/* Folds all zero points into one constant and divides both scales by the scale of the result. This
- * is ONNX Runtime's order of operations, so that ties are rounded as there. */
-static void fold_zeros(binary_plan *p, kelp_dtype dtype, const kelp_quant *a, const kelp_quant *b) {
-    float ra = a->scale / p->out.scale, rb = b->scale / p->out.scale;
-    float fixed = (float)p->out.zero - (ra * (float)a->zero + rb * (float)b->zero);
-    for (int i = 0; i < 256; i++) {
-        float value = (float)(dtype == KELP_I8 ? (int8_t)(uint8_t)i : i);
-        p->a[i] = value * ra + fixed;
-        p->b[i] = value * rb;
-    }
-    p->sum = p->out;
-    p->sum.zero = 0;
-}
-
+/* The order of operations is that of ONNX Runtime, so that ties are rounded as there: a sum folds
+ * all zero points into one constant and divides both scales by the scale of the result. */
 static kelp_status *binary_invoke(const void *state, kelp_op_args *args) {
     binary_plan *p = args->plan;
     kelp_dtype dtype = args->inputs[0]->dtype;
     KELP_ASSERT(args->inputs[3]->dtype == dtype && args->outputs[0]->dtype == dtype);
     kelp_quant a = kelp_quant_read(args, dtype, 1, 2), b = kelp_quant_read(args, dtype, 4, 5);
+    kelp_quant out = kelp_quant_read(args, dtype, 6, 7);
     (void)state;
-    p->args = args;
-    p->out = kelp_quant_read(args, dtype, 6, 7);
-    kelp_quant_values(&a, dtype, p->a);
-    kelp_quant_values(&b, dtype, p->b);
-    if (!p->multiplies)
-        fold_zeros(p, dtype, &a, &b);
-    int64_t rows = p->walk.inner > 0 ? p->walk.outer : 0;
-    kelp_op_parallel(args->env, rows, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->walk.inner),
-                     binary_range, p);
+    p->pairs = (kelp_byte_pairs){.a = args->inputs[0]->data,
+                                 .b = args->inputs[3]->data,
+                                 .y = args->outputs[0]->data,
+                                 .dtype = dtype,
+                                 .a_scale = a.scale / out.scale,
+                                 .b_scale = b.scale / out.scale,
+                                 .scale = a.scale * b.scale / out.scale,
+                                 .a_zero = a.zero,
+                                 .b_zero = b.zero};
+    if (p->multiplies)
+        p->pairs.zero = out.zero;
+    else
+        p->pairs.shift =
+            (float)out.zero - (p->pairs.a_scale * (float)a.zero + p->pairs.b_scale * (float)b.zero);
+    kelp_bcast_run(args->env, &p->walk, 4 * KELP_GRAIN_ELEMENTS, binary_part, p);
     return NULL;
 }
 
@@ -154,21 +154,15 @@ static kelp_status *where_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, in[1]->dtype, rank, shape);
 }
 
-static void where_range(void *userp, int64_t begin, int64_t end, int worker) {
+static void where_part(void *userp, const kelp_bcast_part *part) {
     const where_plan *p = userp;
-    const uint8_t *chosen = p->args->inputs[0]->data, *x = p->args->inputs[1]->data,
-                  *y = p->args->inputs[4]->data;
-    uint8_t *to = (uint8_t *)p->args->outputs[0]->data + begin * p->walk.inner;
-    (void)worker;
-    for (int64_t row = begin; row < end; row++) {
-        int64_t at[KELP_BCAST_MAX], step[KELP_BCAST_MAX];
-        kelp_bcast_row(&p->walk, row, at);
-        for (int k = 0; k < KELP_BCAST_MAX; k++)
-            step[k] = p->walk.strides[k][p->walk.rank - 1];
-        for (int64_t i = 0; i < p->walk.inner; i++)
-            *to++ = chosen[at[0] + i * step[0]] != 0 ? p->tables[0][x[at[1] + i * step[1]]]
-                                                     : p->tables[1][y[at[2] + i * step[2]]];
-    }
+    const uint8_t *chosen = (const uint8_t *)p->args->inputs[0]->data + part->from[0];
+    const uint8_t *x = (const uint8_t *)p->args->inputs[1]->data + part->from[1];
+    const uint8_t *y = (const uint8_t *)p->args->inputs[4]->data + part->from[2];
+    uint8_t *to = (uint8_t *)p->args->outputs[0]->data + part->to;
+    int c = part->steps[0], a = part->steps[1], b = part->steps[2];
+    for (int64_t i = 0; i < part->count; i++)
+        to[i] = chosen[i * c] != 0 ? p->tables[0][x[i * a]] : p->tables[1][y[i * b]];
 }
 
 static kelp_status *where_invoke(const void *state, kelp_op_args *args) {
@@ -185,9 +179,7 @@ static kelp_status *where_invoke(const void *state, kelp_op_args *args) {
             p->tables[k][i] = kelp_quant_byte(&out, values[i] / out.scale);
     }
     p->args = args;
-    int64_t count = p->walk.inner > 0 ? p->walk.outer : 0;
-    kelp_op_parallel(args->env, count, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, 2 * p->walk.inner),
-                     where_range, p);
+    kelp_bcast_run(args->env, &p->walk, KELP_GRAIN_ELEMENTS / 2, where_part, p);
     return NULL;
 }
 KELP_KERNEL(MsQLinearWhere, 0, sizeof(where_plan), 0, where_reshape, where_invoke);
@@ -202,8 +194,7 @@ typedef struct table_job {
 static void table_range(void *userp, int64_t begin, int64_t end, int worker) {
     const table_job *job = userp;
     (void)worker;
-    for (int64_t i = begin; i < end; i++)
-        job->y[i] = job->table[job->x[i]];
+    kelp_quant_look_up(job->table, job->x + begin, job->y + begin, end - begin);
 }
 
 static kelp_status *unary_reshape(const void *state, kelp_op_args *args) {
@@ -218,14 +209,20 @@ static kelp_status *unary_run(kelp_op_args *args, float (*fn)(float x, float alp
     table_job *job = args->plan;
     kelp_dtype dtype = args->inputs[0]->dtype;
     kelp_quant in = kelp_quant_read(args, dtype, 1, 2), out = kelp_quant_read(args, dtype, 3, 4);
+    int64_t count = kelp_tensor_elements(args->inputs[0]);
+    const uint8_t *x = args->inputs[0]->data;
     float values[256];
     kelp_quant_values(&in, dtype, values);
-    for (int i = 0; i < 256; i++)
-        job->table[i] = kelp_quant_byte(&out, fn(values[i], alpha) / out.scale);
+    if (count < 256) { /* only the entries that are needed */
+        for (int64_t i = 0; i < count; i++)
+            job->table[x[i]] = kelp_quant_byte(&out, fn(values[x[i]], alpha) / out.scale);
+    } else {
+        for (int i = 0; i < 256; i++)
+            job->table[i] = kelp_quant_byte(&out, fn(values[i], alpha) / out.scale);
+    }
     job->x = args->inputs[0]->data;
     job->y = args->outputs[0]->data;
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_GRAIN_ELEMENTS,
-                     table_range, job);
+    kelp_op_parallel(args->env, count, 2 * KELP_GRAIN_ELEMENTS, table_range, job);
     return NULL;
 }
 
@@ -255,6 +252,36 @@ typedef struct concat_plan {
     int32_t axis;
     int64_t outer;
 } concat_plan;
+
+/* The copy of one operand to its place in each row of the output. */
+typedef struct concat_job {
+    const uint8_t *x;
+    uint8_t *y;
+    int64_t count, row; /* bytes of a row of the operand, and of the output */
+    bool same;          /* both have one quantization */
+    uint8_t table[256];
+} concat_job;
+
+static void concat_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const concat_job *job = userp;
+    (void)worker;
+    for (int64_t o = begin; o < end; o++) {
+        if (job->same)
+            memcpy(job->y + o * job->row, job->x + o * job->count, (size_t)job->count);
+        else
+            kelp_quant_look_up(job->table, job->x + o * job->count, job->y + o * job->row,
+                               job->count);
+    }
+}
+
+static void concat_row_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const concat_job *whole = userp;
+    concat_job part = *whole;
+    part.x += begin;
+    part.y += begin;
+    part.count = end - begin;
+    concat_rows(&part, 0, 1, worker);
+}
 
 static kelp_status *concat_reshape(const void *state, kelp_op_args *args) {
     concat_plan *p = args->plan;
@@ -290,25 +317,27 @@ static kelp_status *concat_invoke(const void *state, kelp_op_args *args) {
     const concat_plan *p = args->plan;
     const kelp_tensor *y = args->outputs[0];
     kelp_quant out = kelp_quant_read(args, y->dtype, 0, 1);
-    int64_t row = kelp_ops_product(y->shape, p->axis, y->rank), at = 0;
+    concat_job job = {.y = y->data, .row = kelp_ops_product(y->shape, p->axis, y->rank)};
     (void)state;
-    for (int32_t i = 2; i < args->input_count; i += 3) {
+    for (int32_t i = 2; i < args->input_count; i += 3, job.y += job.count) {
         const kelp_tensor *x = args->inputs[i];
         kelp_quant in = kelp_quant_read(args, x->dtype, i + 1, i + 2);
-        int64_t count = kelp_ops_product(x->shape, p->axis, x->rank);
-        bool same = in.scale == out.scale && in.zero == out.zero;
+        job.x = x->data;
+        job.count = kelp_ops_product(x->shape, p->axis, x->rank);
+        job.same = in.scale == out.scale && in.zero == out.zero;
         float values[256];
-        uint8_t table[256];
         kelp_quant_values(&in, x->dtype, values);
-        for (int k = 0; k < 256; k++)
-            table[k] = same ? (uint8_t)k : kelp_quant_byte(&out, values[k] / out.scale);
-        for (int64_t o = 0; o < p->outer; o++)
-            for (int64_t k = 0; k < count; k++)
-                ((uint8_t *)y->data)[o * row + at + k] =
-                    table[((const uint8_t *)x->data)[o * count + k]];
-        at += count;
+        for (int k = 0; k < 256 && !job.same; k++)
+            job.table[k] = kelp_quant_byte(&out, values[k] / out.scale);
+        if (job.count == 0)
+            continue;
+        if (p->outer == 1)
+            kelp_op_parallel(args->env, job.count, 2 * KELP_GRAIN_ELEMENTS, concat_row_range, &job);
+        else
+            kelp_op_parallel(args->env, p->outer,
+                             kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, job.count), concat_rows, &job);
     }
-    KELP_ASSERT(at == row);
+    KELP_ASSERT(kelp_tensor_elements(y) == 0 || job.y == (uint8_t *)y->data + job.row);
     return NULL;
 }
 KELP_KERNEL(MsQLinearConcat, 0, sizeof(concat_plan), 0, concat_reshape, concat_invoke);
@@ -337,6 +366,46 @@ static kelp_status *softmax_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set_like(args, 0, x);
 }
 
+static void quantize_powers(const softmax_plan *p, const float *values, uint8_t *y, int64_t count) {
+    kelp_int8_kernels_get()->quantize(&(kelp_quantize_run){.x = values,
+                                                           .y = y,
+                                                           .count = count,
+                                                           .dtype = p->args->inputs[0]->dtype,
+                                                           .scale = &p->out.scale,
+                                                           .zero = &p->out.zero});
+}
+
+/* Computes a row that is not strided. A result depends on the difference of a byte and the maximum,
+ * so that rows of more than 256 bytes need only a table of results. */
+static void softmax_row(const softmax_plan *p, const uint8_t *x, uint8_t *y) {
+    enum { LANES = 4 };
+    uint8_t flip = p->args->inputs[0]->dtype == KELP_I8 ? 0x80 : 0, table[256], by_byte[256];
+    int32_t max = 0;
+    int64_t i = 0;
+    for (; i < p->length; i++)
+        max = KELP_MAX(max, x[i] ^ flip);
+    float sums[LANES] = {0}, values[256];
+    const float *powers = p->powers + max;
+    for (i = 0; i + LANES <= p->length; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            sums[k] += powers[-(x[i + k] ^ flip)];
+    for (; i < p->length; i++)
+        sums[0] += powers[-(x[i] ^ flip)];
+    float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    if (p->length <= 256) {
+        for (i = 0; i < p->length; i++)
+            values[i] = powers[-(x[i] ^ flip)] / sum;
+        quantize_powers(p, values, y, p->length);
+        return;
+    }
+    for (int k = 0; k <= max; k++)
+        values[k] = powers[-k] / sum;
+    quantize_powers(p, values, table, max + 1);
+    for (int k = 0; k <= max; k++)
+        by_byte[k ^ flip] = table[k];
+    kelp_quant_look_up(by_byte, x, y, p->length);
+}
+
 static void softmax_range(void *userp, int64_t begin, int64_t end, int worker) {
     const softmax_plan *p = userp;
     const kelp_tensor *x = p->args->inputs[0];
@@ -346,6 +415,10 @@ static void softmax_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t first = at / p->inner * p->length * p->inner + at % p->inner;
         int32_t max = INT32_MIN;
         float sum = 0;
+        if (p->inner == 1) {
+            softmax_row(p, (const uint8_t *)x->data + first, y + first);
+            continue;
+        }
         for (int64_t k = 0; k < p->length; k++)
             max = KELP_MAX(max, kelp_quant_get(x, first + k * p->inner));
         for (int64_t k = 0; k < p->length; k++)

@@ -4,6 +4,7 @@
 #ifndef KELP_CPU_OPS_QUANTIZE_QLINEAR_H_
 #define KELP_CPU_OPS_QUANTIZE_QLINEAR_H_
 
+#include "cpu/kernels/int8/int8_kernels.h"
 #include "cpu/ops/kernel.h"
 
 #include <math.h>
@@ -41,5 +42,7 @@ static inline uint8_t kelp_quant_byte(const kelp_quant *q, float scales) {
 }
 /* Computes the real values of the 256 bytes of type `dtype`. */
 void kelp_quant_values(const kelp_quant *q, kelp_dtype dtype, float *out);
+/* y[i] = table[x[i]], i < count. `table` has 256 bytes; y may be x. */
+void kelp_quant_look_up(const uint8_t *table, const uint8_t *x, uint8_t *y, int64_t count);
 
 #endif

@@ -16,8 +16,9 @@
 /* A generator. */
 typedef struct kelp_draw {
     uint32_t words[KELP_DRAW_WORDS];
-    int at;         /* next word */
-    bool has_spare; /* normal numbers are generated in pairs */
+    uint32_t drawn[KELP_DRAW_WORDS]; /* the random numbers of the words */
+    int at;                          /* next number; even, because each draw takes two */
+    bool has_spare;                  /* normal numbers are generated in pairs */
     double spare;
 } kelp_draw;
 
@@ -28,6 +29,8 @@ void kelp_draw_seed(kelp_draw *draw, uint32_t seed);
 kelp_status *kelp_draw_begin(kelp_draw *draw, const kelp_node *node) KELP_MUST_USE;
 /* Returns a number in [0, 1) with 53 random bits. */
 double kelp_draw_uniform(kelp_draw *draw);
+/* Draws `count` such numbers. */
+void kelp_draw_uniforms(kelp_draw *draw, double *out, int64_t count);
 /* Returns a number of the normal distribution with mean 0 and deviation 1. */
 double kelp_draw_normal(kelp_draw *draw);
 /* Returns true with that probability, which is clamped to [0, 1]; NaN is 0. */

@@ -39,17 +39,24 @@ static kelp_status *random_like_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, dtype, x->rank, x->shape);
 }
 
-/* Stores value * scale + shift, with each operation rounded to the type of the output. */
-static void put_scaled(kelp_tensor *y, int64_t at, double value, double scale, double shift) {
-    if (y->dtype == KELP_F64) {
-        ((double *)y->data)[at] = value * scale + shift;
-        return;
+/* Numbers that are drawn at a time. */
+#define BLOCK 256
+
+/* Stores values * scale + shift from element `at` on, with each operation rounded to the type of
+ * the output. */
+static void put_scaled(kelp_tensor *y, int64_t at, const double *values, int64_t count,
+                       double scale, double shift) {
+    kelp_dtype t = y->dtype;
+    float factor = kelp_real_round(t, (float)scale), summand = kelp_real_round(t, (float)shift);
+    for (int64_t i = 0; i < count && t == KELP_F64; i++)
+        ((double *)y->data)[at + i] = values[i] * scale + shift;
+    for (int64_t i = 0; i < count && t == KELP_F32; i++)
+        ((float *)y->data)[at + i] = (float)values[i] * factor + summand;
+    for (int64_t i = 0; i < count && (t == KELP_F16 || t == KELP_BF16); i++) {
+        float first = kelp_real_round(t, kelp_f64_to_f32_odd(values[i]));
+        float sum = kelp_real_round(t, first * factor) + summand;
+        kelp_tensor_store_f32(y, at + i, 1, &sum);
     }
-    bool half = y->dtype != KELP_F32;
-    float first = kelp_real_round(y->dtype, half ? kelp_f64_to_f32_odd(value) : (float)value);
-    float scaled = kelp_real_round(y->dtype, first * kelp_real_round(y->dtype, (float)scale));
-    float sum = scaled + kelp_real_round(y->dtype, (float)shift);
-    kelp_tensor_store_f32(y, at, 1, &sum);
 }
 
 static kelp_status *fill(kelp_op_args *args, bool normal) {
@@ -57,10 +64,17 @@ static kelp_status *fill(kelp_op_args *args, bool normal) {
     kelp_tensor *y = args->outputs[0];
     double low = (double)kelp_node_attr_f32(args->node, normal ? "mean" : "low", 0);
     double scale = (double)kelp_node_attr_f32(args->node, normal ? "scale" : "high", 1);
+    int64_t count = kelp_tensor_elements(y);
     KELP_TRY(kelp_draw_begin(&draw, args->node));
-    for (int64_t i = 0, count = kelp_tensor_elements(y); i < count; i++)
-        put_scaled(y, i, normal ? kelp_draw_normal(&draw) : kelp_draw_uniform(&draw),
-                   normal ? scale : scale - low, low);
+    for (int64_t i = 0; i < count; i += BLOCK) {
+        int64_t n = KELP_MIN((int64_t)BLOCK, count - i);
+        double values[BLOCK];
+        for (int64_t k = 0; k < n && normal; k++)
+            values[k] = kelp_draw_normal(&draw);
+        if (!normal)
+            kelp_draw_uniforms(&draw, values, n);
+        put_scaled(y, i, values, n, normal ? scale : scale - low, low);
+    }
     return NULL;
 }
 
@@ -94,9 +108,13 @@ static kelp_status *bernoulli_invoke(const void *state, kelp_op_args *args) {
     kelp_draw draw;
     (void)state;
     KELP_TRY(kelp_draw_begin(&draw, args->node));
-    for (int64_t i = 0, count = kelp_tensor_elements(x); i < count; i++) {
-        double value = kelp_draw_event(&draw, kelp_ops_read_f64(x, i)) ? 1 : 0;
-        kelp_real_store_f64(y->dtype, y->data, i, 1, &value);
+    for (int64_t i = 0, count = kelp_tensor_elements(x); i < count; i += BLOCK) {
+        int64_t n = KELP_MIN((int64_t)BLOCK, count - i);
+        double values[BLOCK];
+        kelp_real_load_f64(x->dtype, x->data, i, n, values);
+        for (int64_t k = 0; k < n; k++)
+            values[k] = kelp_draw_event(&draw, values[k]) ? 1 : 0;
+        kelp_real_store_f64(y->dtype, y->data, i, n, values);
     }
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators along one axis: CumSum, CumProd, Hardmax. Source: ONNX operator specification. */
 #include "base/assert.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/converted.h"
 
 typedef struct axis_plan {
@@ -117,23 +118,47 @@ static kelp_status *hardmax_reshape(const void *state, kelp_op_args *args) {
     }
     return kelp_ops_set_like(args, 0, x);
 }
-static kelp_status *hardmax_invoke(const void *state, kelp_op_args *args) {
+/* Finds the first maximum of adjacent floats; NaN is no maximum unless it is the first element. */
+static int64_t first_maximum(const float *x, int64_t count) {
+    float max = kelp_vector_kernels_get()->max(x, count);
+    int64_t best = 0;
+    if (max == max) {
+        while (x[best] != max)
+            best++;
+        return best;
+    }
+    for (int64_t i = 1; i < count; i++)
+        best = x[i] > x[best] ? i : best;
+    return best;
+}
+static void hardmax_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_op_args *args = userp;
     const axis_plan *p = args->plan;
     const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
-    (void)state;
-    if (kelp_tensor_elements(y) == 0)
-        return NULL;
-    memset(y->data, 0, kelp_tensor_bytes(y));
-    for (int64_t line = 0; line < p->outer * p->inner; line++) {
+    (void)worker;
+    for (int64_t line = begin; line < end; line++) {
         int64_t first = line / p->inner * p->length * p->inner + line % p->inner, best = first;
-        for (int64_t i = 1; i < p->length; i++)
-            if (kelp_ops_read_f64(x, first + i * p->inner) > kelp_ops_read_f64(x, best))
-                best = first + i * p->inner;
+        if (x->dtype == KELP_F32 && p->inner == 1)
+            best += first_maximum((const float *)x->data + first, p->length);
+        else
+            for (int64_t i = 1; i < p->length; i++)
+                if (kelp_ops_read_f64(x, first + i * p->inner) > kelp_ops_read_f64(x, best))
+                    best = first + i * p->inner;
         if (x->dtype == KELP_F64)
             ((double *)y->data)[best] = 1;
         else
             ((float *)y->data)[best] = 1;
     }
+}
+static kelp_status *hardmax_invoke(const void *state, kelp_op_args *args) {
+    const axis_plan *p = args->plan;
+    const kelp_tensor *y = args->outputs[0];
+    (void)state;
+    if (kelp_tensor_elements(y) == 0)
+        return NULL;
+    memset(y->data, 0, kelp_tensor_bytes(y));
+    kelp_op_parallel(args->env, p->outer * p->inner, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->length),
+                     hardmax_range, args);
     return NULL;
 }
 KELP_CONVERTED_PHASES(hardmax, kelp_widened, sizeof(axis_plan), hardmax_reshape, hardmax_invoke)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CenterCropPad and Col2Im. Source: ONNX operator specification, CenterCropPad-18 and Col2Im-18. */
 #include "base/assert.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
 #include "operator/window.h"
@@ -126,20 +127,45 @@ static kelp_status *col2im_reshape(const void *state, kelp_op_args *args) {
     int64_t sums = 0;
     if (!kelp_i64_mul(p->image_size, kelp_op_env_threads(args->env), &sums))
         return kelp_ops_bad_shapes(args, x, NULL, "the image is too large");
-    return kelp_ops_scratch(args, sums, sizeof(double), &p->sums_offset);
+    return x->dtype == KELP_F32 ? NULL
+                                : kelp_ops_scratch(args, sums, sizeof(double), &p->sums_offset);
+}
+
+/* Adds `count` values of adjacent blocks to elements that are `stride` apart. */
+static void add_blocks(const col2im_plan *p, int64_t from, int64_t count, int64_t stride,
+                       int64_t to, void *sums) {
+    const kelp_tensor *x = p->args->inputs[0];
+    if (x->dtype == KELP_F32) {
+        const float *values = (const float *)x->data + from;
+        float *y = (float *)sums + to;
+        if (stride == 1)
+            kelp_vector_kernels_get()->accumulate(y, values, 1, count);
+        else
+            for (int64_t b = 0; b < count; b++)
+                y[b * stride] += values[b];
+        return;
+    }
+    for (int64_t b = 0; b < count; b++) {
+        double value;
+        kelp_real_load_f64(x->dtype, x->data, from + b, 1, &value);
+        ((double *)sums)[to + b * stride] += value;
+    }
 }
 
 /* Adds the row of one position in the block, for all blocks, to the image. */
-static void add_row(const col2im_plan *p, int64_t tap, int64_t from, double *sums) {
-    const kelp_tensor *x = p->args->inputs[0];
-    int64_t offset[MAX_AXES], last = p->axes - 1;
+static void add_row(const col2im_plan *p, int64_t tap, int64_t from, void *sums) {
+    int64_t offset[MAX_AXES], last = p->axes - 1, stride = p->stride[last];
     for (int32_t i = p->axes - 1; i >= 0; i--) {
         offset[i] = tap % p->block[i] * p->dilation[i] - p->before[i];
         tap /= p->block[i];
     }
+    /* the blocks of a row that are inside the image */
+    int64_t first = offset[last] < 0 ? (-offset[last] + stride - 1) / stride : 0;
+    int64_t end = kelp_divide_up(KELP_MAX((int64_t)0, p->image[last] - offset[last]), stride);
+    int64_t count = KELP_MIN(end, p->blocks[last]) - first;
     for (int64_t row = 0; row < p->block_count; row += p->blocks[last]) {
         int64_t rest = row / p->blocks[last], to = 0, scale = p->image[last];
-        bool inside = true;
+        bool inside = count > 0;
         for (int64_t i = last - 1; i >= 0; i--) {
             int64_t at = rest % p->blocks[i] * p->stride[i] + offset[i];
             rest /= p->blocks[i];
@@ -147,27 +173,26 @@ static void add_row(const col2im_plan *p, int64_t tap, int64_t from, double *sum
             to += at * scale;
             scale *= p->image[i];
         }
-        for (int64_t b = 0; inside && b < p->blocks[last]; b++) {
-            int64_t at = b * p->stride[last] + offset[last];
-            double value;
-            if (at < 0 || at >= p->image[last])
-                continue;
-            kelp_real_load_f64(x->dtype, x->data, from + row + b, 1, &value);
-            sums[to + at] += value;
-        }
+        if (inside)
+            add_blocks(p, from + row + first, count, stride, to + first * stride + offset[last],
+                       sums);
     }
 }
 
+/* Sums of float32 are in place, those of other types in double. */
 static void col2im_planes(void *userp, int64_t begin, int64_t end, int worker) {
     const col2im_plan *p = userp;
     const kelp_tensor *y = p->args->outputs[0];
-    double *sums =
+    bool floats = y->dtype == KELP_F32;
+    double *wide =
         (double *)kelp_ops_scratch_at(p->args, p->sums_offset) + (int64_t)worker * p->image_size;
     for (int64_t plane = begin; plane < end; plane++) {
-        memset(sums, 0, (size_t)p->image_size * sizeof *sums);
+        void *sums = floats ? (void *)((float *)y->data + plane * p->image_size) : wide;
+        memset(sums, 0, (size_t)p->image_size * (floats ? sizeof(float) : sizeof(double)));
         for (int64_t tap = 0; tap < p->block_size; tap++)
             add_row(p, tap, (plane * p->block_size + tap) * p->block_count, sums);
-        kelp_real_store_f64(y->dtype, y->data, plane * p->image_size, p->image_size, sums);
+        if (!floats)
+            kelp_real_store_f64(y->dtype, y->data, plane * p->image_size, p->image_size, wide);
     }
 }
 

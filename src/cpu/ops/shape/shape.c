@@ -137,34 +137,40 @@ static void range_halves(const kelp_op_args *args) {
     }
 }
 
+#define RANGE_REALS(type)               \
+    for (int64_t i = 0; i < count; i++) \
+    ((type *)y->data)[i] = (type)(start + (double)i * delta)
+#define RANGE_WHOLE(type)                              \
+    for (int64_t i = 0; i < count; i++, first += step) \
+    ((type *)y->data)[i] = (type)first
+
 static kelp_status *range_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *y = args->outputs[0];
+    int64_t count = y->shape[0];
     (void)state;
     KELP_ASSERT(y->dtype == args->inputs[0]->dtype);
     if (y->dtype == KELP_F16 || y->dtype == KELP_BF16) {
         range_halves(args);
         return NULL;
     }
-    for (int64_t i = 0; i < y->shape[0]; i++) {
-        int64_t whole = 0;
-        double real = 0;
-        if (kelp_ops_is_float(y->dtype))
-            real = kelp_ops_read_f64(args->inputs[0], 0) +
-                   (double)i * kelp_ops_read_f64(args->inputs[2], 0);
-        else
-            whole =
-                kelp_ops_read_i64(args->inputs[0], 0) + i * kelp_ops_read_i64(args->inputs[2], 0);
-        if (y->dtype == KELP_F32)
-            ((float *)y->data)[i] = (float)real;
-        else if (y->dtype == KELP_F64)
-            ((double *)y->data)[i] = real;
-        else if (y->dtype == KELP_I64)
-            ((int64_t *)y->data)[i] = whole;
-        else if (y->dtype == KELP_I32)
-            ((int32_t *)y->data)[i] = (int32_t)whole;
-        else
-            ((int16_t *)y->data)[i] = (int16_t)whole;
+    double start = kelp_ops_read_f64(args->inputs[0], 0);
+    double delta = kelp_ops_read_f64(args->inputs[2], 0);
+    if (y->dtype == KELP_F32) {
+        RANGE_REALS(float);
+        return NULL;
     }
+    if (y->dtype == KELP_F64) {
+        RANGE_REALS(double);
+        return NULL;
+    }
+    uint64_t first = (uint64_t)kelp_ops_read_i64(args->inputs[0], 0);
+    uint64_t step = (uint64_t)kelp_ops_read_i64(args->inputs[2], 0);
+    if (y->dtype == KELP_I64)
+        RANGE_WHOLE(int64_t);
+    else if (y->dtype == KELP_I32)
+        RANGE_WHOLE(int32_t);
+    else
+        RANGE_WHOLE(int16_t);
     return NULL;
 }
 KELP_KERNEL(Range, 0, 0, 0, range_reshape, range_invoke);

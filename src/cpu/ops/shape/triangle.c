@@ -88,6 +88,32 @@ static bool is_nonzero(const kelp_tensor *x, int64_t i) {
     return kelp_ops_is_float(x->dtype) ? kelp_ops_read_f64(x, i) != 0
                                        : kelp_ops_read_i64(x, i) != 0;
 }
+/* Elements that are tested at a time. */
+#define BLOCK 512
+
+#define TEST(dtype, type)                                 \
+    case dtype: {                                         \
+        const type *from = (const type *)x->data + first; \
+        for (int64_t i = 0; i < count; i++)               \
+            flags[i] = from[i] != 0;                      \
+        return;                                           \
+    }
+/* Sets flags[i] to 1 if element first + i is not zero, else to 0; count <= BLOCK. */
+static void test_block(const kelp_tensor *x, int64_t first, int64_t count, uint8_t *flags) {
+    switch (x->dtype) {
+        TEST(KELP_F32, float)
+        TEST(KELP_F64, double)
+        TEST(KELP_BOOL, uint8_t)
+        TEST(KELP_U8, uint8_t)
+        TEST(KELP_I8, uint8_t)
+        TEST(KELP_I32, uint32_t)
+        TEST(KELP_I64, uint64_t)
+    default:
+        for (int64_t i = 0; i < count; i++)
+            flags[i] = is_nonzero(x, first + i);
+    }
+}
+
 static kelp_status *nonzero_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
@@ -97,25 +123,49 @@ static kelp_status *nonzero_reshape(const void *state, kelp_op_args *args) {
     if (kelp_ops_element_bytes(x->dtype) == 0)
         return kelp_ops_bad_type(args, x->dtype);
     int64_t all = kelp_tensor_elements(x), shape[2] = {x->rank, 0};
-    for (int64_t i = 0; i < all; i++)
-        shape[1] += is_nonzero(x, i);
+    uint8_t flags[BLOCK];
+    for (int64_t i = 0; i < all; i += BLOCK) {
+        int64_t count = KELP_MIN((int64_t)BLOCK, all - i);
+        test_block(x, i, count, flags);
+        for (int64_t k = 0; k < count; k++)
+            shape[1] += flags[k];
+    }
     return kelp_ops_set(args, 0, KELP_I64, 2, shape);
 }
-static kelp_status *nonzero_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
-    int64_t *out = y->data, all = kelp_tensor_elements(x), found = 0;
-    (void)state;
-    for (int64_t i = 0; i < all; i++) {
-        if (!is_nonzero(x, i))
-            continue;
-        int64_t rest = i;
-        KELP_ASSERT(found < y->shape[1]);
-        for (int32_t k = x->rank - 1; k >= 0; k--) {
-            out[k * y->shape[1] + found] = rest % x->shape[k];
-            rest /= x->shape[k];
-        }
-        found++;
+
+/* Writes the columns of elements of one row, from `found` on; returns the next column. */
+static int64_t put_row(const kelp_tensor *x, int64_t row, int64_t width, const kelp_tensor *y,
+                       int64_t found) {
+    int64_t at[KELP_MAX_RANK] = {0}, *out = y->data, columns = y->shape[1], rest = row;
+    uint8_t flags[BLOCK];
+    for (int32_t k = x->rank - 2; k >= 0; k--) {
+        at[k] = rest % x->shape[k];
+        rest /= x->shape[k];
     }
+    for (int64_t i = 0; i < width; i += BLOCK) {
+        int64_t count = KELP_MIN((int64_t)BLOCK, width - i);
+        test_block(x, row * width + i, count, flags);
+        for (int64_t k = 0; k < count; k++) {
+            if (flags[k] == 0)
+                continue;
+            KELP_ASSERT(found < columns);
+            for (int32_t axis = 0; axis < x->rank - 1; axis++)
+                out[axis * columns + found] = at[axis];
+            if (x->rank > 0)
+                out[(x->rank - 1) * columns + found] = i + k;
+            found++;
+        }
+    }
+    return found;
+}
+
+static kelp_status *nonzero_invoke(const void *state, kelp_op_args *args) {
+    const kelp_tensor *x = args->inputs[0];
+    int64_t width = x->rank > 0 ? x->shape[x->rank - 1] : 1, found = 0;
+    int64_t rows = width > 0 ? kelp_tensor_elements(x) / width : 0;
+    (void)state;
+    for (int64_t row = 0; row < rows; row++)
+        found = put_row(x, row, width, args->outputs[0], found);
     return NULL;
 }
 KELP_KERNEL(NonZero, 0, 0, 0, nonzero_reshape, nonzero_invoke);
