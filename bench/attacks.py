@@ -5,7 +5,8 @@
     attacks.py [--build DIR] [--rounds N] [--seconds S] [--rate R] [--only TEXT] [--clients N]
 
 In each round, bench/load.c sends requests of 64 bytes at a fixed rate over HTTP and then over gRPC: first alone, then during each attack. The clients of the
-attacks run at the lowest priority, because on another machine they would not take the CPUs of the server. Attacks:
+attacks run at the lowest priority, because on another machine they would not take the CPUs of the server; for the same reason, bench/load.c has a short time
+slice (Linux 6.12 or newer), so that it does not wait for a CPU. Attacks:
 
   idle       10,000 connections that have sent one request, over HTTP/1.1 and HTTP/2
   slow       --clients connections that send a byte a second: of a head, of a body, of HTTP/2 frames
@@ -190,6 +191,7 @@ ATTACKS = (idle, slow, reset, provoke, kill, malformed)
 
 
 def run_attack(attack, port, options):
+    protocols.set_time_slice(0)
     os.nice(19)
     attack(port, options)
 
@@ -261,6 +263,7 @@ def main():
         server = protocols.start_server("kelp", [os.path.join(options.build, "bin", "kelp"), "serve"], {}, folder, options)
         try:
             server.wait()
+            protocols.set_time_slice(100_000)
             for protocol in ("http", "grpc"):
                 p99_us(options, folder, server, protocol)  # caches and pools
             quiet, found, memory = [], {attack: [] for attack in chosen}, {}

@@ -10,14 +10,12 @@ The probes run in a separate process that asks the kernel (Linux 6.12 or later) 
 loops. The times are therefore those of the server, and do not include the wait of the client for a CPU.
 """
 import argparse
-import ctypes
 import http.client
 import json
 import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +25,7 @@ import time
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from protocols import set_time_slice
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROWS, WIDTH = 256, 1024
@@ -87,15 +86,9 @@ class Client(threading.Thread):
             self.count += 1
 
 
-def prefer_latency():
-    """A time slice of 0.1 ms for this process: sched_setattr."""
-    attributes = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, os.nice(0), 0, 100_000, 0, 0)
-    ctypes.CDLL(None).syscall({"x86_64": 314}.get(os.uname().machine, 274), 0, attributes, 0)
-
-
 def send_probes(port, seconds):
     """Prints the durations of probes, each on a connection of its own, 100 times a second at most."""
-    prefer_latency()
+    set_time_slice(100_000)
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end:
         began = time.perf_counter()

@@ -3,13 +3,15 @@
 """Throughput and latency of servers under open-loop load over HTTP, with at most 64 requests outstanding.
 
     latency.py [--build DIR] [--nvidia DIR] [--onnxruntime DIR] [--minilm FILE] [--models digits,minilm] [--servers NAMES]
-               [--seconds S] [--rounds N] [--target-ms MS] [--first R] [--step X] [--out PREFIX]
+               [--seconds S] [--rounds N] [--target-ms MS] [--first R] [--step X] [--rates R,R,…] [--out PREFIX]
 
 Servers: kelp (one request per execution), kelp-batch (dynamic_batching with a queue delay), kelp-target (kelp_latency_target_us), nvidia-python
 (NVIDIA's server, a Python model that calls ONNX Runtime with the batch), nvidia-ort and nvidia-ort-batch (NVIDIA's onnxruntime backend, from the directory of
 --onnxruntime). All have one instance and the same number of threads for operators. For rates that grow from --first by the factor --step, each
 server in turn receives requests for --seconds or more (bench/load.c), until it is saturated: at two rates in a row, it completes less than 97 % of the arrivals,
 or p99 exceeds the largest limit. A p99 is the median of the rounds.
+
+With --rates, the servers receive exactly these rates (0: a new request follows each response), and only the rows of these rates are printed and written.
 
 Prints the throughput at equal p99, the p99 at low load, and for kelp-target the p99 relative to the target. Writes PREFIX.tsv, and PREFIX.svg and
 PREFIX.png if matplotlib is there. Before that, prints the ratio of the two engines in process.
@@ -218,6 +220,20 @@ def median_row(rows):
     return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 
 
+def measure(options, servers, name, body, header_bytes, rate, rows):
+    """Offers a rate to the servers in turns; appends the medians to their rows, and prints them with the range of p99."""
+    measured = {server: [] for server in servers}
+    for number in range(options.rounds):
+        for server in list(servers)[::-1 if number % 2 else 1]:
+            measured[server].append(offer(options, servers[server], name, body, header_bytes, rate))
+    for server, found in measured.items():
+        row = median_row(found)
+        rows[server].append(row)
+        p99 = [each["p99"] for each in found]
+        print(f"{name:7} {server:17} {row['offered']:8.0f}/s arrive {row['answered']:8.0f}/s answered   p50 {row['p50']:8.2f}   p90 {row['p90']:8.2f}   "
+              f"p99 {row['p99']:8.2f} ({min(p99):.2f}..{max(p99):.2f}) ms   {row['cpu_us']:8.1f} us CPU", flush=True)
+
+
 def sweep(options, name, path, folder, chosen, nvidia):
     rows, servers = {}, {}
     body = f"{folder}/{name}.body"
@@ -236,18 +252,16 @@ def sweep(options, name, path, folder, chosen, nvidia):
             rows[server] = []
         for server in servers.values():
             offer(options, server, name, body, header_bytes, 0)
+        for rate in options.rates:
+            measure(options, servers, name, body, header_bytes, rate, rows)
+        if options.rates:
+            return rows
         open_ones, rate, saturated = set(servers), options.first or MODELS[name]["rate"], dict.fromkeys(servers, 0)
         while open_ones:
-            measured = {server: [] for server in open_ones}
-            for _ in range(options.rounds):
-                for server in chosen:
-                    if server in open_ones:
-                        measured[server].append(offer(options, servers[server], name, body, header_bytes, rate))
-            for server in [server for server in chosen if server in open_ones]:
-                row = median_row(measured[server])
-                rows[server].append(row)
-                print(f"{name:7} {server:17} {row['offered']:8.0f}/s arrive {row['answered']:8.0f}/s answered   p50 {row['p50']:8.2f}   p90 {row['p90']:8.2f}   "
-                      f"p99 {row['p99']:8.2f} ms   {row['cpu_us']:8.1f} us CPU", flush=True)
+            measured = {server: servers[server] for server in servers if server in open_ones}
+            measure(options, measured, name, body, header_bytes, rate, rows)
+            for server in measured:
+                row = rows[server][-1]
                 is_saturated = row["answered"] < 0.97 * row["offered"] or row["p99"] > MODELS[name]["limits"][-1]
                 saturated[server] = saturated[server] + 1 if is_saturated else 0
                 if saturated[server] == 2:
@@ -358,6 +372,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--first", type=float, default=0, help="requests per second; the default depends on the model")
     parser.add_argument("--step", type=float, default=1.4)
+    parser.add_argument("--rates", type=lambda text: [float(rate) for rate in text.split(",")], default=[])
     parser.add_argument("--target-ms", type=parse_targets, default=parse_targets("5,100"), help="of digits and minilm")
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "latency"))
     options = parser.parse_args()
@@ -369,11 +384,14 @@ def main():
             if not os.path.exists(paths[name]):
                 print(f"{name}: '{paths[name]}' does not exist")
                 continue
-            engines(options, name, paths[name])
+            if not options.rates:
+                engines(options, name, paths[name])
             results[name] = sweep(options, name, paths[name], folder, options.servers.split(","), nvidia)
+    write_table(results, options.out + ".tsv")
+    if options.rates:
+        return
     for name, rows in results.items():
         show(name, rows, options)
-    write_table(results, options.out + ".tsv")
     plot(results, options.out)
 
 

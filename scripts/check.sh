@@ -132,6 +132,7 @@ scripts_parse() {
 benchmarks() {
     ninja -C build/release benchmarks kelp_program || return 1
     python3 bench/protocols.py --quick || return 1
+    python3 bench/balancing_simulation.py --check || return 1
     local bench ran=0
     for bench in gemm convolutions; do
         [ -x "build/release/bench/bench_$bench" ] || continue

@@ -471,7 +471,6 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
     const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
-    kelp_http_thread *thread = exchange->base.thread;
     TRITONSERVER_InferenceTrace *trace = kelp_trace_submit(request->trace);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, request->inference, trace);
@@ -481,8 +480,6 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
         request->referenced = false;
         exchange->open_count--;
         kelp_http_exchange_release(&exchange->base);
-    } else {
-        kelp_batches_wait(thread);
     }
     return kelp_v2_status(error);
 }
@@ -515,4 +512,6 @@ void kelp_grpc_infer(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     if (!request->decoupled)
         append_ordered(request);
     kelp_grpc_take_arrived(exchange);
+    if (exchange->open_count > 0)
+        kelp_batches_wait(exchange->base.thread);
 }

@@ -113,9 +113,19 @@ static kelp_http2_pages *find_page(const kelp_http2_memory *memory, const void *
     return NULL;
 }
 
-static void free_pages(kelp_http2_memory *memory, kelp_http2_pages *pages) {
-    kelp_free_aligned(memory->allocator, pages->base, PAGES_PER_BLOCK * PAGE_BYTES, PAGE_BYTES);
-    kelp_free(memory->allocator, pages, sizeof *pages);
+/* Frees the blocks without used pages, except `kept` (may be NULL). */
+static void free_unused(kelp_http2_memory *memory, const kelp_http2_pages *kept) {
+    kelp_http2_pages **link = &memory->pages;
+    while (*link != NULL) {
+        kelp_http2_pages *pages = *link;
+        if (pages->used_count > 0 || pages == kept) {
+            link = &pages->next;
+            continue;
+        }
+        *link = pages->next;
+        kelp_free_aligned(memory->allocator, pages->base, PAGES_PER_BLOCK * PAGE_BYTES, PAGE_BYTES);
+        kelp_free(memory->allocator, pages, sizeof *pages);
+    }
 }
 
 /* Takes a page back. Returns false for other memory. */
@@ -128,11 +138,11 @@ static bool give_page(kelp_http2_memory *memory, void *pointer) {
     pages->used[index] = false;
     if (--pages->used_count > 0)
         return true;
-    kelp_http2_pages **link = &memory->pages;
-    while (*link != pages)
-        link = &(*link)->next;
-    *link = pages->next;
-    free_pages(memory, pages);
+    /* One unused block is kept without memory: to create one takes as long as dozens of requests.
+     */
+    bool empty =
+        memory->relaxes && madvise(pages->base, PAGES_PER_BLOCK * PAGE_BYTES, MADV_DONTNEED) == 0;
+    free_unused(memory, empty ? pages : NULL);
     return true;
 }
 
@@ -269,14 +279,12 @@ void kelp_http2_memory_trim(kelp_http2_memory *memory) {
         }
     }
     memory->kept_bytes = 0;
+    free_unused(memory, NULL);
 }
 
 void kelp_http2_memory_deinit(kelp_http2_memory *memory) {
-    while (memory->pages != NULL) {
-        kelp_http2_pages *pages = memory->pages;
-        memory->pages = pages->next;
-        free_pages(memory, pages);
-    }
+    for (kelp_http2_pages *pages = memory->pages; pages != NULL; pages = pages->next)
+        pages->used_count = 0;
     if (memory->frame != NULL)
         kelp_free(memory->allocator, memory->frame, memory->frame->size_bytes);
     kelp_http2_memory_trim(memory);

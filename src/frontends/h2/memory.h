@@ -42,7 +42,7 @@ void kelp_http2_memory_relax(kelp_http2_memory *memory, void *table);
 /* Call it before a session sends. Debug builds overwrite the frame buffer, to show that no session
  * needs its contents. */
 void kelp_http2_memory_begin_send(kelp_http2_memory *memory);
-/* Frees the recycled blocks. */
+/* Frees the recycled blocks and pages. */
 void kelp_http2_memory_trim(kelp_http2_memory *memory);
 /* Frees everything, after nghttp2 has freed its own. */
 void kelp_http2_memory_deinit(kelp_http2_memory *memory);
