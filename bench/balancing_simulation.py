@@ -15,7 +15,7 @@ Policies: random; round-robin; two-choices (the server with fewer requests in fl
 least (the server with the fewest: `leastconn` of HAProxy), and least-of-4, in which four balancers know only their own requests.
 
 Prints p50 and p99 of the largest number of servers, and for each number the throughput per server at which p99 is at most three times that of the service
-times, relative to one server. Writes PREFIX.tsv, and PREFIX.svg if matplotlib is there. --check compares simulations with results of queueing theory, and ends
+times, relative to one server. Writes PREFIX.tsv and PREFIX.svg. --check compares simulations with results of queueing theory, and ends
 with 1 if they differ.
 """
 import argparse
@@ -192,25 +192,37 @@ def write(options, results):
         for (policy, servers), rows in results.items():
             for utilization, p50, p99 in rows:
                 file.write(f"{policy}\t{servers}\t{utilization}\t{p50:.3f}\t{p99:.3f}\n")
-    try:
-        import matplotlib
-    except ImportError:
-        print("no plot: there is no matplotlib")
-        return
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "kelp"  # the same file for the same results
-    import matplotlib.pyplot as pyplot
-    largest = options.servers[-1]
-    figure, axis = pyplot.subplots(figsize=(7, 4.5))
-    for policy in POLICIES:
-        rows = results[policy, largest]
-        axis.plot([row[0] for row in rows], [row[2] for row in rows], marker="o", markersize=3, label=policy)
-    axis.set(xlabel="utilization", ylabel="p99, ms", yscale="log", title=f"{largest} servers")
-    axis.grid(True, which="both", alpha=0.3)
-    axis.legend()
-    figure.tight_layout()
-    figure.savefig(options.out + ".svg", metadata={"Date": None})
-    print(f"plot: {options.out}.svg")
+    with open(options.out + ".svg", "w", encoding="ascii") as file:
+        file.write(plot(results, options.servers[-1]))
+    print(f"files: {options.out}.tsv, {options.out}.svg")
+
+
+def plot(results, servers):
+    """An SVG of p99, on a logarithmic axis, against the utilization."""
+    width, height, left, top, right, bottom = 730, 400, 60, 30, 600, 350
+    values = [row[2] for policy in POLICIES for row in results[policy, servers]]
+    low, high = min(values) / 1.2, max(values) * 1.2
+    colors = ("#888", "#2a7", "#27c", "#c33", "#b6a")
+
+    def x(utilization):
+        return left + (right - left) * utilization
+
+    def y(value):
+        return bottom - (bottom - top) * math.log(value / low) / math.log(high / low)
+
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+             "<!-- SPDX-License-Identifier: Apache-2.0 -->", f'<rect width="{width}" height="{height}" fill="#fff"/>',
+             f'<text x="{left}" y="18">p99 of the latency in ms by utilization, {servers} servers</text>']
+    for step in range(0, 11, 2):
+        lines.append(f'<path d="M{x(step / 10):.0f} {top}V{bottom}" stroke="#ddd"/><text x="{x(step / 10):.0f}" y="{bottom + 18}" text-anchor="middle">{step * 10} %</text>')
+    for value in (scale * digit for scale in (1, 10, 100, 1000) for digit in (1, 2, 5)):
+        if low <= value <= high:
+            lines.append(f'<path d="M{left} {y(value):.0f}H{right}" stroke="#ddd"/><text x="{left - 6}" y="{y(value) + 4:.0f}" text-anchor="end">{value}</text>')
+    for index, (policy, color) in enumerate(zip(POLICIES, colors)):
+        points = " ".join(f"{x(row[0]):.1f},{y(row[2]):.1f}" for row in results[policy, servers])
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
+        lines.append(f'<text x="{right + 12}" y="{top + 20 + 18 * index}" fill="{color}">{policy}</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
 
 
 # ---- comparison with theory ----
