@@ -33,13 +33,13 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
     return dtype == KELP_F32 || kelp_dtype_bits(dtype) <= 16;
 }
 
-#define LOAD(dtype_name, type)                                              \
-    case dtype_name: {                                                      \
-        typedef type unaligned_type __attribute__((aligned(1), may_alias)); \
-        const unaligned_type *from = (const unaligned_type *)data + begin;  \
-        for (int64_t i = 0; i < count; i++)                                 \
-            out[i] = (REAL)from[i];                                         \
-        break;                                                              \
+#define LOAD(dtype_name, type)                                                      \
+    case dtype_name: {                                                              \
+        typedef type unaligned_type __attribute__((aligned(1), may_alias));         \
+        const unaligned_type *restrict from = (const unaligned_type *)data + begin; \
+        for (int64_t i = 0; i < count; i++)                                         \
+            out[i] = (REAL)from[i];                                                 \
+        break;                                                                      \
     }
 #define LOAD_ALL                                        \
     LOAD(KELP_U8, uint8_t)                              \
@@ -64,7 +64,7 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
 
 #define STORE(dtype_name, type, min, max)                                             \
     case dtype_name: {                                                                \
-        type *to = (type *)data + begin;                                              \
+        type *restrict to = (type *)data + begin;                                     \
         for (int64_t i = 0; i < count; i++)                                           \
             to[i] = from[i] >= (REAL)(max)  ? (max)                                   \
                     : from[i] > (REAL)(min) ? (type)ROUND(from[i])                    \
@@ -75,7 +75,7 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
  * integers, ties to even. */
 #define STORE_SMALL(dtype_name, type, min, max)                   \
     case dtype_name: {                                            \
-        type *to = (type *)data + begin;                          \
+        type *restrict to = (type *)data + begin;                 \
         for (int64_t i = 0; i < count; i++) {                     \
             REAL value = from[i] != from[i] ? (REAL)0 : from[i];  \
             value = value < (REAL)(max) ? value : (REAL)(max);    \
@@ -120,7 +120,7 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
 #define TO_F16 kelp_f32_to_f16
 #define TO_BF16 kelp_f32_to_bf16
 void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
-                        float *out) {
+                        float *restrict out) {
     const half_bits *halves = (const half_bits *)data + begin;
     KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {
@@ -131,7 +131,7 @@ void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64
 }
 
 void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
-                         const float *from) {
+                         const float *restrict from) {
     half_bits *halves = (half_bits *)data + begin;
     KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {
@@ -152,7 +152,7 @@ void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t co
 #define TO_F16 kelp_f64_to_f16
 #define TO_BF16 kelp_f64_to_bf16
 void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
-                        double *out) {
+                        double *restrict out) {
     const half_bits *halves = (const half_bits *)data + begin;
     KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {
@@ -163,7 +163,7 @@ void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64
 }
 
 void kelp_real_store_f64(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
-                         const double *from) {
+                         const double *restrict from) {
     half_bits *halves = (half_bits *)data + begin;
     KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {

@@ -59,7 +59,7 @@ static const long_node nodes[] = {
      {"float32[512,640]", "float32[768,512]", "float32[768]"},
      "float32[640,768]",
      turned},
-    {"Gemm", "a b", {"int32[96,256]", "int32[256,288]"}, "int32[96,288]", NULL},
+    {"Gemm", "a b", {"int32[512,512]", "int32[512,640]"}, "int32[512,640]", NULL},
     {"MatMulInteger", "a b", {"uint8[640,512]", "int8[512,768]"}, "int32[640,768]", NULL},
     {"Conv", "a b", {"float32[1,48,96,96]", "float32[64,48,3,3]"}, "float32[1,64,96,96]", padded},
     {"Conv", "a b", {"float32[1,32,64,64]", "float32[96,32,5,5]"}, "float32[1,96,60,60]", NULL},

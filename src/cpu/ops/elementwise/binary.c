@@ -257,19 +257,23 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
     }                                                                                     \
     BINARY(name, flags, reshape_##name, binary_invoke)
 #define INPLACE (KELP_OP_INPLACE_0 | KELP_OP_INPLACE_1)
-#define ARITHMETIC(name, simd) OPERATOR(name, simd, KELP_DTYPE_INVALID, INPLACE, NUMBER_ROWS(name))
+/* Rows of unsigned integers whose results have the bits of the signed ones. */
+#define SAME_BITS_ROWS(op)                                            \
+    {KELP_U8, op##_i8}, {KELP_U16, op##_i16}, {KELP_U32, op##_i32}, { \
+        KELP_U64, op##_i64                                            \
+    }
+#define ARITHMETIC(name, simd)                                                             \
+    OPERATOR(name, simd, KELP_DTYPE_INVALID, INPLACE, FLOAT_ROWS(name), SIGNED_ROWS(name), \
+             SAME_BITS_ROWS(name))
 
 FLOATS(Add, a + b, a + b)
 SIGNED(Add, (uint64_t)a + (uint64_t)b)
-UNSIGNED(Add, a + b)
 ARITHMETIC(Add, KELP_BIN_ADD)
 FLOATS(Sub, a - b, a - b)
 SIGNED(Sub, (uint64_t)a - (uint64_t)b)
-UNSIGNED(Sub, a - b)
 ARITHMETIC(Sub, KELP_BIN_SUB)
 FLOATS(Mul, a *b, a *b)
 SIGNED(Mul, (uint64_t)a *(uint64_t)b)
-UNSIGNED(Mul, (uint64_t)a *b)
 ARITHMETIC(Mul, KELP_BIN_MUL)
 FLOATS(Div, a / b, a / b)
 /* the minimum divided by -1 overflows and wraps to itself */
@@ -288,17 +292,14 @@ OPERATOR(Or, -1, KELP_BOOL, INPLACE, {KELP_BOOL, Or_bool})
 LOOP(Xor, bool, uint8_t, uint8_t, (a != 0) ^ (b != 0))
 OPERATOR(Xor, -1, KELP_BOOL, INPLACE, {KELP_BOOL, Xor_bool})
 SIGNED(BitwiseAnd, a &b)
-UNSIGNED(BitwiseAnd, a &b)
 OPERATOR(BitwiseAnd, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseAnd),
-         UNSIGNED_ROWS(BitwiseAnd))
+         SAME_BITS_ROWS(BitwiseAnd))
 SIGNED(BitwiseOr, a | b)
-UNSIGNED(BitwiseOr, a | b)
 OPERATOR(BitwiseOr, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseOr),
-         UNSIGNED_ROWS(BitwiseOr))
+         SAME_BITS_ROWS(BitwiseOr))
 SIGNED(BitwiseXor, a ^ b)
-UNSIGNED(BitwiseXor, a ^ b)
 OPERATOR(BitwiseXor, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseXor),
-         UNSIGNED_ROWS(BitwiseXor))
+         SAME_BITS_ROWS(BitwiseXor))
 
 #define COMPARE(name, op)                      \
     LOOP(name, f32, float, uint8_t, a op b)    \
