@@ -172,9 +172,11 @@ class Pull(unittest.TestCase):
         self.assertIn("expected one digest", self.pull("/model.onnx#sha256=" + self.digest, "--digest", "sha256:" + self.digest, code=2).stderr)
 
     def test_server_errors_are_retried(self):
-        self.server.actions = [503, 429, 500, None]
-        self.pull()
-        self.assertEqual(len(self.server.seen), 4)
+        for actions in ([503, 429, None], [500, None]):
+            self.server.seen.clear()
+            self.server.actions = actions.copy()
+            self.pull()
+            self.assertEqual(len(self.server.seen), len(actions))
         self.server.actions = [500] * 5
         self.assertIn("HTTP status 500: sorry", self.pull(code=1).stderr)
 
