@@ -305,7 +305,6 @@ if [ "$full" = full ]; then
     step image image
     step reproducible tests/packaging/test_reproducible.sh
     step balancing balancing
-    step kubernetes-deps scripts/deps.sh prometheus
     step kubernetes scripts/kubernetes.sh
     step stores scripts/stores.sh
     step ray ray

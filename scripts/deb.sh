@@ -28,5 +28,9 @@ log=$out/build.log
 }
 rm -rf "$tree"
 (cd "$out" && ls -l -- *.deb) | awk '{ printf "%s  %.2f MB\n", $NF, $5 / 1e6 }'
-[ "${1:-}" = --unchecked ] ||
-    lintian --display-info --pedantic --fail-on error,warning,info,pedantic "$out"/*.changes
+[ "${1:-}" != --unchecked ] || exit 0
+# --fail-on would also count tags that lintian itself masks.
+lintian --display-info --pedantic --fail-on none "$out"/*.changes | tee "$out/lintian.log"
+if grep -q '^[EWIP]: ' "$out/lintian.log"; then
+    exit 1
+fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Prints the packages that are missing for a purpose, and installs them with apt. Does nothing if none is missing.
-#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores]    arm64: a cross compiler and an emulator
+#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores|kubernetes]    arm64: a cross compiler and an emulator
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -64,6 +64,7 @@ containers_needs="podman:command:podman runc:command:runc skopeo:command:skopeo 
 balancing_needs="haproxy:command:haproxy nghttp2-client:command:h2load"
 stores_needs="libcurl4:file:/usr/lib/libcurl.so.4 apache2-utils:command:htpasswd"
 prometheus_needs="prometheus:command:prometheus"
+kubernetes_needs="prometheus:command:promtool etcd-server:command:etcd openssl:command:openssl"
 site_needs="git:command:git npm:command:npm python3-venv:module:ensurepip"
 page_needs="chromium:command:chromium chromium-driver:command:chromedriver"
 case "$purpose" in
@@ -82,10 +83,11 @@ image) needs="$run_needs $image_needs" ;;
 containers) needs="$run_needs $image_needs $containers_needs" ;;
 balancing) needs="$run_needs $balancing_needs" ;;
 stores) needs="$run_needs $stores_needs" ;;
+kubernetes) needs="$run_needs $kubernetes_needs" ;;
 roots) needs="$run_needs $deb_needs $roots_needs" ;;
 prometheus) needs="$run_needs $prometheus_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus|deb|roots|image|containers|balancing|stores|kubernetes]" >&2
     exit 2
     ;;
 esac
@@ -133,7 +135,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 # The Python environment of the tests, made again when its requirements change.
-if [[ ! $purpose =~ ^(run|site|wheel.*|deb|roots|image|containers|balancing|stores)$ ]] && [ -z "${KELP_VENV:-}" ]; then
+if [[ ! $purpose =~ ^(run|site|wheel.*|deb|roots|image|containers|balancing|stores|kubernetes)$ ]] && [ -z "${KELP_VENV:-}" ]; then
     if ! cmp -s tools/requirements-test.txt build/venv/requirements-test.txt; then
         echo "kelp: making build/venv with $(grep -vc '^#' tools/requirements-test.txt) packages of tools/requirements-test.txt"
         python3 -m venv build/venv

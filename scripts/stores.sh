@@ -17,7 +17,7 @@ skip() {
 command -v go >/dev/null || skip "there is no Go"
 scripts/deps.sh stores || exit
 mkdir -p "$tools"
-for program in github.com/distribution/distribution/v3/cmd/registry@v3.0.0 github.com/versity/versitygw/cmd/versitygw@v1.0.18; do
+for program in github.com/distribution/distribution/v3/cmd/registry@v3.0.0 github.com/versity/versitygw/cmd/versitygw@v1.8.0; do
     name=$(basename "${program%@*}")
     [ -x "$tools/$name" ] || GOBIN=$tools go install "$program" >"$tools/$name.log" 2>&1 ||
         skip "Go cannot build $name: $(tail -n 1 "$tools/$name.log")"

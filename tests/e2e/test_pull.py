@@ -207,11 +207,11 @@ class Pull(unittest.TestCase):
             done = support.kelp("pull", f"oci://127.0.0.1:{self.server.server_port}/m", "--plain-http", "--output", self.directory + "/out")
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, "unsafe name|is an archive")
-        page = b"<ListBucketResult><Contents><Key>p/..%2F..%2Fescaped</Key></Contents></ListBucketResult>"
-        self.server.files = {"/bucket/": (page, None)}
-        done = support.kelp("pull", "s3://bucket/p/", "--output", self.directory + "/out", env={**os.environ, "AWS_ENDPOINT_URL": self.url})
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("unsafe name '../../escaped'", done.stderr)
+        for page in (b"<EncodingType>url</EncodingType><Contents><Key>p/..%2F..%2Fescaped</Key></Contents>", b"<Contents><Key>p/../../escaped</Key></Contents>"):
+            self.server.files = {"/bucket/": (page, None)}
+            done = support.kelp("pull", "s3://bucket/p/", "--output", self.directory + "/out", env={**os.environ, "AWS_ENDPOINT_URL": self.url})
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("unsafe name '../../escaped'", done.stderr)
         self.assertEqual(os.listdir(self.directory), [])
 
     def registry(self, code=0, **environment):
@@ -276,6 +276,19 @@ class Pull(unittest.TestCase):
                           self.bucket("s3://bucket/p/", code=1, **{name: "x"}).stderr)
         self.assertIn("HTTP status 404", self.bucket("s3://bucket/absent", code=1).stderr)
         self.assertIn("cannot list", self.bucket("s3://other/", code=1).stderr)
+
+    def test_keys_of_a_list(self):
+        """A store that percent-encodes the keys, and one that only escapes markup."""
+        for page in (b"<EncodingType>url</EncodingType><Contents><Key>p/a%26b%20%25%2B</Key></Contents>", b"<Contents><Key>p/a&amp;b %+</Key></Contents>"):
+            self.server.files = {"/bucket/": (page, None), "/bucket/p/a%26b%20%25%2B": (BODY, None)}
+            done = support.kelp("pull", "s3://bucket/p/", "--output", self.directory, env={**os.environ, "AWS_ENDPOINT_URL": self.url})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.content(os.path.join(self.directory, "a&b %+")), BODY)
+            os.unlink(os.path.join(self.directory, "a&b %+"))
+        self.server.files = {"/bucket/": (b"<Contents><Key>p/a&#10;b</Key></Contents>", None)}
+        done = support.kelp("pull", "s3://bucket/p/", "--output", self.directory, env={**os.environ, "AWS_ENDPOINT_URL": self.url})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("unknown entity: 'p/a&#10;b'", done.stderr)
 
     def test_malformed_manifests(self):
         for manifest, message in ((b"{", "the manifest:1:"), (b"[]", "has no layers"), (b'{"layers":[]}', "has no layers"), (b'{"layers":[3]}', "has the digest ''"),

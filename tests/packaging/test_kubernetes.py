@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of deploy/ for Kubernetes, KServe, Prometheus and Grafana against the schemas of these projects; the Helm chart with helm.
+"""The files of deploy/ for Kubernetes, KServe, Prometheus and Grafana against the schemas of these projects and in a kube-apiserver; the Helm chart with helm.
 
-    tests/packaging/test_kubernetes.py --tools DIRECTORY     with kubeconform, helm and the modules of scripts/kubernetes.sh
+    tests/packaging/test_kubernetes.py --tools DIRECTORY     with kubeconform, helm, kube-apiserver and the modules of scripts/kubernetes.sh
 """
 import argparse
 import json
@@ -14,6 +14,8 @@ import tempfile
 import unittest
 
 import yaml
+
+import apiserver
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEPLOY = os.path.join(ROOT, "deploy")
@@ -165,6 +167,55 @@ class Schemas(unittest.TestCase):
             self.assertEqual(used - known, set(), path)
 
 
+class Server(unittest.TestCase):
+    """What kube-apiserver accepts, with the definitions of KServe and of the Prometheus operator."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = apiserver.ApiServer(TOOLS)
+        cls.addClassCleanup(cls.server.close)
+        cls.server.add_definitions(os.path.join(TOOLS, "modules", "crds"))
+
+    def apply(self, text, namespace="default"):
+        """Applies the objects of a text twice, which must not change them the second time."""
+        if namespace != "default":
+            self.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+        for document in documents:
+            status, answer = self.server.apply(document, namespace)
+            self.assertIn(status, (200, 201), (document["kind"], answer))
+            self.assertEqual(self.server.apply(document, namespace)[1]["spec"], answer["spec"], document["kind"])
+        return documents
+
+    def test_manifests(self):
+        self.assertEqual(len(self.apply(read("kubernetes", "kelp.yaml"))), 7)
+
+    def test_kserve(self):
+        for name in ("runtime.yaml", "inferenceservice.yaml"):
+            self.apply(read("kserve", name))
+
+    def test_chart(self):
+        for i, values in enumerate(({}, VALUES, ADDRESSES, PULL)):
+            code, output, errors = helm("template", "release", values=values)
+            self.assertEqual(code, 0, errors)
+            self.apply(output, f"chart-{i}")
+
+    def test_misspelt_fields_are_rejected(self):
+        for path, name, wrong in MISSPELT:
+            text = read(path).replace(name, wrong)
+            answers = [self.server.apply(document) for document in yaml.safe_load_all(text)]
+            rejected = [answer["message"] for status, answer in answers if status not in (200, 201)]
+            self.assertEqual(len(rejected), 1, rejected)
+            self.assertIn(wrong, rejected[0])
+
+    def test_wrong_values_are_rejected(self):
+        for path, text, wrong in (("kubernetes/kelp.yaml", "path: /v2/health/ready", "path: 7"), ("kubernetes/kelp.yaml", "AverageValue, averageValue", "Mean, averageValue"),
+                                  ("kserve/runtime.yaml", "protocolVersions: [v2, grpc-v2]", "protocolVersions: v2")):
+            self.assertIn(text, read(path))
+            answers = [self.server.apply(document) for document in yaml.safe_load_all(read(path).replace(text, wrong))]
+            self.assertEqual(len([answer for status, answer in answers if status not in (200, 201)]), 1, wrong)
+
+
 class Observability(unittest.TestCase):
     def test_alerts(self):
         for words in (("check", "rules", "alerts.yaml"), ("test", "rules", "alerts_test.yaml")):
@@ -234,5 +285,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--tools", required=True)
     options, rest = parser.parse_known_args()
-    TOOLS = options.tools
+    TOOLS = os.path.abspath(options.tools)
     unittest.main(argv=sys.argv[:1] + rest, verbosity=2)

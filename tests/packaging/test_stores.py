@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kelp pull` from real stores: S3 by versitygw, which checks signatures, and a registry of the CNCF's distribution with basic authentication.
+"""`kelp pull` and `kelp serve` of addresses with real stores: S3 by versitygw, which checks signatures, and a registry of the CNCF's distribution with basic authentication.
 
     tests/packaging/test_stores.py --kelp build/release/bin/kelp --tools DIRECTORY     with the programs versitygw and registry
 """
@@ -42,8 +42,13 @@ def wait_for(port, process):
     raise AssertionError("the store did not start")
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def files_below(directory):
-    return {os.path.relpath(os.path.join(base, name), directory): open(os.path.join(base, name), "rb").read() for base, _, names in os.walk(directory) for name in names}
+    return {os.path.relpath(os.path.join(base, name), directory): read(os.path.join(base, name)) for base, _, names in os.walk(directory) for name in names}
 
 
 class Store(unittest.TestCase):
@@ -72,7 +77,44 @@ class Store(unittest.TestCase):
         return done
 
 
-class S3(Store):
+class Serving:
+    """`kelp serve` of an address in poll mode; `put(config)` changes config.pbtxt of the model digits in the store."""
+
+    CONFIG = 'backend: "onnxruntime"\nparameters {{ key: "tag" value {{ string_value: "{}" }} }}\n'
+
+    def tag(self, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+        connection.request("GET", "/v2/models/digits/config")
+        response = connection.getresponse()
+        text = response.read()
+        connection.close()
+        return json.loads(text)["parameters"]["tag"]["string_value"] if response.status == 200 else None
+
+    def test_serve(self):
+        self.put(self.CONFIG.format("one"))
+        port = free_port()
+        with open(os.path.join(self.out, "log"), "wb") as log:
+            server = subprocess.Popen([KELP, "serve", *self.address_words(), "--model-cache", os.path.join(self.out, "cache"), "--http-port", str(port),
+                                       "--model-control-mode", "poll", "--repository-poll-secs", "1"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                      env={**os.environ, "no_proxy": "*", **self.variables})
+        try:
+            wait_for(port, server)
+            self.assertEqual(self.tag(port), "one")
+            self.put(self.CONFIG.format("two"))
+            deadline = time.monotonic() + PATIENCE_S
+            while self.tag(port) != "two":
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.1)
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(PATIENCE_S), 0)
+        finally:
+            server.kill()
+            server.wait()
+        with open(os.path.join(self.out, "log"), encoding="utf-8") as log:
+            self.assertNotIn("still served", log.read())
+
+
+class S3(Serving, Store):
     @classmethod
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="kelp-s3-")
@@ -88,6 +130,21 @@ class S3(Store):
         cls.begin([os.path.join(TOOLS, "versitygw"), "--access", KEY, "--secret", SECRET, "--port", f"127.0.0.1:{port}", "posix",
                    os.path.join(cls.directory, "data")], port)
 
+    def address_words(self):
+        return ["s3://models/serve"]
+
+    def put(self, config):
+        for name, path in (("1/model.onnx", os.path.join(DIGITS, "1", "model.onnx")), ("config.pbtxt", os.path.join(self.out, "config.pbtxt"))):
+            with open(os.path.join(self.out, "config.pbtxt"), "w", encoding="utf-8") as file:
+                file.write(config)
+            self.upload(path, f"serve/digits/{name}")
+
+    def upload(self, path, key):
+        """Uploads a file with the interface of the store, which gives it an ETag."""
+        subprocess.run(["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", f"{KEY}:{SECRET}",
+                        "--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD", "--upload-file", path,
+                        f"{self.variables['AWS_ENDPOINT_URL']}/models/{key}"], check=True)
+
     def test_object(self):
         path = os.path.join(self.out, "model.onnx")
         with open(os.path.join(DIGITS, "1", "model.onnx"), "rb") as file:
@@ -99,16 +156,17 @@ class S3(Store):
     def test_resumed_object(self):
         with open(os.path.join(DIGITS, "1", "model.onnx"), "rb") as file:
             content = file.read()
+        self.upload(os.path.join(DIGITS, "1", "model.onnx"), "uploaded/model.onnx")
         path = os.path.join(self.out, "model.onnx")
-        self.pull("s3://models/repository/digits/1/model.onnx", "--output", path)
+        self.pull("s3://models/uploaded/model.onnx", "--output", path)
         os.unlink(path)
         # A process that is killed while it writes.
-        done = subprocess.run([KELP, "pull", "s3://models/repository/digits/1/model.onnx", "--output", path], env={**os.environ, **self.variables},
+        done = subprocess.run([KELP, "pull", "s3://models/uploaded/model.onnx", "--output", path], env={**os.environ, **self.variables},
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)), capture_output=True, check=False)
         self.assertEqual(done.returncode, -signal.SIGXFSZ)
         self.assertEqual(os.path.getsize(path + ".part"), 4096)
         self.assertTrue(os.path.exists(path + ".part.etag"))
-        self.pull("s3://models/repository/digits/1/model.onnx", "--output", path, "--digest", "sha256:" + hashlib.sha256(content).hexdigest())
+        self.pull("s3://models/uploaded/model.onnx", "--output", path, "--digest", "sha256:" + hashlib.sha256(content).hexdigest())
 
     def test_prefix(self):
         self.pull("s3://models/repository/", "--output", self.out)
@@ -128,7 +186,7 @@ class S3(Store):
         self.assertIn("has no objects", self.pull("s3://models/absent/", "--output", self.out, code=1).stderr)
 
 
-class Registry(Store):
+class Registry(Serving, Store):
     @classmethod
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="kelp-registry-")
@@ -173,12 +231,21 @@ class Registry(Store):
         layers = []
         for title, path in files.items():
             full = os.path.join(DIGITS, path)
-            content = open(full, "rb").read() if os.path.exists(full) else b"backend: \"onnxruntime\"\n"
+            content = read(full) if os.path.exists(full) else b"backend: \"onnxruntime\"\n"
             layers.append({"mediaType": "application/octet-stream", **cls.push_blob(name, content), "annotations": {"org.opencontainers.image.title": title}})
         config = {"mediaType": "application/vnd.oci.empty.v1+json", **cls.push_blob(name, b"{}")}
         manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": layers}).encode()
         cls.request("PUT", f"/v2/{name}/manifests/{tag}", manifest, Content_Type="application/vnd.oci.image.manifest.v1+json")
         return hashlib.sha256(manifest).hexdigest()
+
+    def address_words(self):
+        return [f"oci://127.0.0.1:{self.port}/serve/digits:latest", "--registry-plain-http"]
+
+    def put(self, config):
+        path = os.path.join(self.out, "config.pbtxt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(config)
+        self.push("serve/digits", "latest", {"config.pbtxt": path, "1/model.onnx": "1/model.onnx"})
 
     def address(self, reference):
         return f"oci://127.0.0.1:{self.port}/models/digits{reference}"

@@ -131,9 +131,33 @@ static bool find_element(const char *name, kelp_str text, kelp_str *out, const c
     return true;
 }
 
-/* Passes on the object of a list's element. Its key is percent-encoded (encoding-type=url), so that
- * it contains no markup. Keys that end with '/' stand for directories. */
-static kelp_status *take_element(s3_bucket *bucket, kelp_str element, size_t prefix_length) {
+/* Appends text with the five named entities of XML replaced. */
+static kelp_status *unescape(kelp_str text, kelp_buf *out) {
+    static const char *const entities[][2] = {
+        {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&apos;", "'"}};
+    for (size_t at = 0; at < text.length;) {
+        size_t length = 1;
+        const char *replacement = NULL;
+        for (size_t i = 0; i < KELP_COUNT(entities) && replacement == NULL; i++) {
+            length = strlen(entities[i][0]);
+            if (length <= text.length - at && !memcmp(text.data + at, entities[i][0], length))
+                replacement = entities[i][1];
+        }
+        if (replacement == NULL && text.data[at] == '&')
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "the list has a key with an unknown entity: '%.*s'",
+                              KELP_STR_ARG(text));
+        length = replacement != NULL ? length : 1;
+        kelp_buf_append_char(out, replacement != NULL ? *replacement : text.data[at]);
+        at += length;
+    }
+    return kelp_buf_status(out);
+}
+
+/* Passes on the object of a list's element. Its key is percent-encoded if the store supports that
+ * (encoding-type=url), and otherwise escaped. Keys that end with '/' stand for directories. */
+static kelp_status *take_element(s3_bucket *bucket, kelp_str element, bool is_encoded,
+                                 size_t prefix_length) {
     kelp_str encoded, etag;
     kelp_buf key, version;
     if (!find_element("Key", element, &encoded, NULL))
@@ -142,7 +166,8 @@ static kelp_status *take_element(s3_bucket *bucket, kelp_str element, size_t pre
     kelp_buf_init(&version, kelp_allocator_system());
     bool has_etag = find_element("ETag", element, &etag, NULL) && etag.length > 0;
     kelp_buf_append_str(&version, has_etag ? etag : element);
-    kelp_status *status = kelp_pull_decode(encoded.data, encoded.length, &key);
+    kelp_status *status =
+        is_encoded ? kelp_pull_decode(encoded.data, encoded.length, &key) : unescape(encoded, &key);
     if (status == NULL)
         status = kelp_buf_status(&version);
     if (status == NULL && key.length > prefix_length && key.data[key.length - 1] != '/') {
@@ -157,11 +182,13 @@ static kelp_status *take_element(s3_bucket *bucket, kelp_str element, size_t pre
 
 /* Passes on the objects of a page of the list. */
 static kelp_status *take_page(s3_bucket *bucket, kelp_str page, size_t prefix_length) {
-    kelp_str element;
+    kelp_str element, encoding;
+    bool is_encoded =
+        find_element("EncodingType", page, &encoding, NULL) && kelp_str_is(encoding, "url");
     const char *end = page.data + page.length;
     while (find_element("Contents", page, &element, &page.data)) {
         page.length = (size_t)(end - page.data);
-        KELP_TRY(take_element(bucket, element, prefix_length));
+        KELP_TRY(take_element(bucket, element, is_encoded, prefix_length));
     }
     return NULL;
 }
@@ -204,9 +231,9 @@ static kelp_status *take_prefix(s3_bucket *bucket, const char *prefix) {
         const kelp_str all = {page.data, page.length};
         status = take_page(bucket, all, strlen(prefix));
         kelp_buf_clear(&next);
-        more = find_element("NextContinuationToken", all, &text, NULL);
+        more = status == NULL && find_element("NextContinuationToken", all, &text, NULL);
         if (more)
-            kelp_buf_append_str(&next, text);
+            status = unescape(text, &next);
     }
     kelp_buf_deinit(&url);
     kelp_buf_deinit(&page);
