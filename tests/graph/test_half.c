@@ -76,6 +76,16 @@ static void attention_with_a_cache_stays_in_16_bits(void **state) {
     EXPECT_PASSES(kelp_pass_half, cases);
 }
 
+static void blocks_without_weights_stay_in_16_bits(void **state) {
+    (void)state;
+    static const pass_case cases[] = {
+        {"x:f16[4,4]; s:f16[1]=2; a=Mul(x,s); b=MatMul(a,a); y=Softmax(b)", NULL},
+        {"x:f16[4,8]; w:f16[8,8]=2; y=MatMul(x,w)",
+         "x=Cast(x){to=1}; w=Cast(<2 x64>){to=1}; y=MatMul(x,w); y=Cast(y){to=10}"},
+    };
+    EXPECT_PASSES(kelp_passes_run_half, cases);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heavy_nodes_compute_in_float32),
@@ -83,6 +93,7 @@ int main(void) {
         cmocka_unit_test(moves_stay_in_16_bits_unless_all_inputs_are_float32),
         cmocka_unit_test(casts_of_the_model_are_not_repeated),
         cmocka_unit_test(attention_with_a_cache_stays_in_16_bits),
+        cmocka_unit_test(blocks_without_weights_stay_in_16_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

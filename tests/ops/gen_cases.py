@@ -37,10 +37,8 @@ def write_test(writer, test):
         raise SystemExit(f"{test.name} has no data")
     inputs, outputs = test.data_sets[0]
     graph = test.model.graph
-    # the expected values of several nodes are those of float16 after each node; Kelp rounds once
-    half = len(graph.node) > 1 and any(o.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16 for o in graph.output)
     writer.case(test.name, test.model, [(i.name, v) for i, v in zip(graph.input, inputs)],
-                [(o.name, v) for o, v in zip(graph.output, outputs)], max(test.rtol, 2e-3) if half else test.rtol, test.atol)
+                [(o.name, v) for o, v in zip(graph.output, outputs)], test.rtol, test.atol)
 
 
 def write_node_tests(writer):

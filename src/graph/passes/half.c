@@ -267,6 +267,23 @@ static kelp_status *rewrite(half_pass *p) {
     return NULL;
 }
 
+bool kelp_half_has_weights(const kelp_block *block) {
+    for (size_t n = 0; n < block->node_count; n++) {
+        const kelp_node *node = block->nodes[n];
+        bool varies = false, weights = false;
+        for (size_t i = 0; i < node->input_count; i++) {
+            const kelp_value *x = node->inputs[i];
+            if (!is_half(x))
+                continue;
+            varies = varies || x->constant == NULL;
+            weights = weights || (x->constant != NULL && kelp_tensor_elements(x->constant) > 1);
+        }
+        if (varies && weights && role_of(node) == HALF_HEAVY)
+            return true;
+    }
+    return false;
+}
+
 kelp_status *kelp_pass_half(kelp_block *block) {
     kelp_arena *arena = &block->graph->arena;
     half_pass p = {.block = block, .value_count = block->value_count};

@@ -12,12 +12,15 @@
 /* Runs all fusion passes on the block and on the blocks of its nodes. */
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
-/* Runs kelp_pass_half on the block and on the blocks of its nodes, before all other passes. The
- * caller folds the casts of constants. */
+/* Runs kelp_pass_half on the block and on the blocks of its nodes, as far as they have weights,
+ * before all other passes. The caller folds the casts of constants. */
 kelp_status *kelp_passes_run_half(kelp_block *block) KELP_MUST_USE;
 /* Computes in float32 what the block computes in float16 or bfloat16, with casts where such values
  * enter and leave: inputs, outputs, and operators without float32. Results are rounded once. */
 kelp_status *kelp_pass_half(kelp_block *block) KELP_MUST_USE;
+/* Returns true if an operator that kelp_pass_half always widens combines a value with a constant of
+ * 16 bits that has more than one element. */
+bool kelp_half_has_weights(const kelp_block *block);
 
 /* Runs the bfloat16 passes on the block and on the blocks of its nodes, after all other passes:
  * GEMMs and convolutions with constant weights → kelp::MatMulBf16, kelp::ConvBf16. */

@@ -47,8 +47,13 @@ kelp_status *kelp_passes_run_quant(kelp_block *block) {
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 
+/* Other blocks are left as they are: each operator rounds its result, as ONNX defines it. */
+static kelp_status *half_with_weights(kelp_block *block) {
+    return kelp_half_has_weights(block) ? kelp_pass_half(block) : NULL;
+}
+
 kelp_status *kelp_passes_run_half(kelp_block *block) {
-    static const pass_fn passes[] = {kelp_pass_half};
+    static const pass_fn passes[] = {half_with_weights};
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 
