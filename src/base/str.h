@@ -35,6 +35,8 @@ static inline bool kelp_str_starts(kelp_str s, kelp_str prefix) {
 
 /* Compares ASCII letters without case, as for HTTP header names. */
 bool kelp_str_equal_nocase(kelp_str a, kelp_str b);
+/* Returns the value of a hexadecimal digit in either case, or -1. */
+int kelp_hex_value(char c);
 kelp_str kelp_str_trim(kelp_str s); /* removes spaces, tabs, CR and LF at both ends */
 
 /* These functions parse a whole slice as a decimal integer; they return false on anything else and

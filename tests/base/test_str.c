@@ -20,6 +20,11 @@ static void slices(void **state) {
     assert_true(kelp_str_equal_nocase(KELP_STR("Content-Type"), KELP_STR("content-tYPE")));
     assert_false(kelp_str_equal_nocase(KELP_STR("a"), KELP_STR("ab")));
     assert_false(kelp_str_equal_nocase(KELP_STR("@"), KELP_STR("`")));
+    assert_int_equal(kelp_hex_value('0'), 0);
+    assert_int_equal(kelp_hex_value('f'), 15);
+    assert_int_equal(kelp_hex_value('A'), 10);
+    assert_int_equal(kelp_hex_value('g'), -1);
+    assert_int_equal(kelp_hex_value('\0'), -1);
     assert_true(kelp_str_is(kelp_str_trim(KELP_STR(" \t a b\r\n")), "a b"));
     assert_int_equal(kelp_str_trim(KELP_STR(" \n ")).length, 0);
     assert_int_equal(kelp_str_trim((kelp_str){NULL, 0}).length, 0);

@@ -5,6 +5,7 @@
 #include "base/text/json_scan.h"
 
 #include "base/assert.h"
+#include "base/str.h"
 
 #include <math.h>
 
@@ -82,20 +83,12 @@ static void after_value(kelp_json_reader *reader) {
 }
 
 /* ---- strings ---- */
-static int hex_value(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool read_hex4(const kelp_json_reader *reader, size_t at, uint32_t *out) {
     *out = 0;
     if (reader->length - at < 4)
         return false;
     for (size_t i = 0; i < 4; i++) {
-        int digit = hex_value(reader->text[at + i]);
+        int digit = kelp_hex_value(reader->text[at + i]);
         if (digit < 0)
             return false;
         *out = *out << 4 | (uint32_t)digit;

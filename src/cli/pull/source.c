@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fs.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -123,20 +124,12 @@ void kelp_pull_encode(const char *text, size_t length, const char *kept, kelp_bu
     }
 }
 
-static int hex_value(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 kelp_status *kelp_pull_decode(const char *text, size_t length, kelp_buf *out) {
     for (size_t i = 0; i < length; i++) {
         char c = text[i];
         if (c == '%') {
-            int high = i + 2 < length ? hex_value(text[i + 1]) : -1;
-            int low = i + 2 < length ? hex_value(text[i + 2]) : -1;
+            int high = i + 2 < length ? kelp_hex_value(text[i + 1]) : -1;
+            int low = i + 2 < length ? kelp_hex_value(text[i + 2]) : -1;
             if (high < 0 || low < 0 || high * 16 + low == 0)
                 return KELP_ERROR(KELP_INVALID_ARGUMENT, "invalid percent-encoding in '%.*s'",
                                   (int)length, text);

@@ -65,16 +65,6 @@ bool kelp_http_has_token(kelp_str value, const char *token) {
     return false;
 }
 
-static int hex_value(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 bool kelp_http_percent_decode(kelp_str in, char *out, size_t *out_length) {
     size_t n = 0;
     for (size_t i = 0; i < in.length; i++) {
@@ -82,8 +72,8 @@ bool kelp_http_percent_decode(kelp_str in, char *out, size_t *out_length) {
         if (c == '%') {
             if (in.length - i < 3)
                 return false;
-            int high = hex_value(in.data[i + 1]);
-            int low = hex_value(in.data[i + 2]);
+            int high = kelp_hex_value(in.data[i + 1]);
+            int low = kelp_hex_value(in.data[i + 2]);
             if (high < 0 || low < 0 || (high == 0 && low == 0))
                 return false;
             c = (char)(unsigned char)(high * 16 + low);

@@ -6,6 +6,8 @@
  */
 #include "cpu/ops/tokenize/ecma.h"
 
+#include "base/str.h"
+
 /* The state of a translation. */
 typedef struct translator {
     const kelp_op_args *args;
@@ -30,12 +32,6 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static int hex_value(char c) {
-    const char *digits = "0123456789abcdef0123456789ABCDEF";
-    const char *found = c != '\0' ? strchr(digits, c) : NULL;
-    return found != NULL ? (int)(found - digits) % 16 : -1;
-}
-
 static void append_literal(translator *t, char c) {
     static const char digits[] = "0123456789abcdef";
     char text[4] = {'\\', 'x', digits[(uint8_t)c >> 4], digits[(uint8_t)c & 15]};
@@ -55,7 +51,7 @@ static void append_quoted(translator *t, char c) {
 static kelp_status *translate_hex(translator *t, size_t count) {
     uint32_t value = 0;
     for (size_t i = 0; i < count; i++, t->at++) {
-        int digit = hex_value(peek(t, 0));
+        int digit = kelp_hex_value(peek(t, 0));
         if (digit < 0)
             return malformed(t, "expected a hexadecimal digit");
         value = value << 4 | (uint32_t)digit;
