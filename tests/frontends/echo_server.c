@@ -24,8 +24,10 @@ typedef struct echo_exchange {
     bool streams;            /* /stream, or /swallow */
     bool sending;            /* a part of /stream */
     bool ended;              /* the body of /stream */
-    size_t received;         /* by /stream and /swallow */
-    kelp_buf pending;        /* received while a part was sent */
+    bool waits;              /* a thread or a posted task continues the response */
+    bool cancelled;
+    size_t received;  /* by /stream and /swallow */
+    kelp_buf pending; /* received while a part was sent */
 } echo_exchange;
 
 echo_state echo;
@@ -43,7 +45,7 @@ static void on_deinit(kelp_http_exchange *exchange) {
 static void on_clear(kelp_http_exchange *exchange) {
     echo_exchange *x = (echo_exchange *)exchange;
     kelp_buf_clear(&x->pending);
-    x->held = x->streams = x->sending = x->ended = false;
+    x->held = x->streams = x->sending = x->ended = x->waits = x->cancelled = false;
     x->parts = 0;
     x->received = 0;
     echo.cleared++;
@@ -88,6 +90,11 @@ static void *post_from_thread(void *userp) {
 /* Sends parts of a text and a piece, an empty part, and the last part. */
 static void send_next(kelp_http_exchange *exchange) {
     echo_exchange *x = (echo_exchange *)exchange;
+    x->waits = false;
+    if (x->cancelled) {
+        kelp_http_exchange_send(exchange);
+        return;
+    }
     assert_int_equal(exchange->text.length, 0);
     if (x->parts++ == PARTS) {
         kelp_buf_append_cstr(&exchange->text, "end");
@@ -126,6 +133,7 @@ static void on_sent(kelp_http_exchange *exchange) {
         x->sending = false;
         send_stream(exchange);
     } else if (x->parts % 3 == 0) { /* later */
+        x->waits = true;
         kelp_http_exchange_post(exchange, send_next);
     } else {
         send_next(exchange);
@@ -178,9 +186,11 @@ static void on_request(kelp_http_exchange *exchange) {
                         KELP_STR_ARG(exchange->request->query));
         kelp_http_exchange_send(exchange);
     } else if (kelp_str_is(path, "/blocking")) {
+        x->waits = true;
         assert_null(kelp_http_exchange_run_blocking(exchange, fill, kelp_http_exchange_send));
     } else if (kelp_str_is(path, "/thread")) {
         pthread_t id;
+        x->waits = true;
         kelp_http_exchange_retain(exchange);
         assert_int_equal(pthread_create(&id, NULL, post_from_thread, exchange), 0);
         pthread_detach(id);
@@ -199,9 +209,10 @@ static void on_cancel(kelp_http_exchange *exchange) {
     if (!echo.http2 && !x->held) /* the client may only have shut down its sending side */
         return;
     echo.cancelled++;
+    x->cancelled = true;
     if (x->held && !x->streams) /* later */
         kelp_http_exchange_post(exchange, fill_and_send);
-    else
+    else if (!x->waits)
         kelp_http_exchange_send(exchange);
     x->held = false;
 }
