@@ -8,7 +8,7 @@
 
 Requests arrive at random times (a Poisson process; with --burst, groups of N requests do), and a policy assigns each to a server when it arrives. A server
 executes requests in the order of arrival on --workers threads. Service times have the distribution of FILE, the output of `kelp bench --json`: its quantiles
-are interpolated, and the slowest 0.1 % count as the quantile of 99.9 %. Without FILE, the times are those of MiniLM with 32 tokens, measured on the machine of docs/performance.md. With --long, a share of the requests takes
+are interpolated, and the slowest 0.1 % count as the quantile of 99.9 %. Without FILE, the times are those of MiniLM with 32 tokens, measured on the machine of docs/server-performance.md. With --long, a share of the requests takes
 longer by a factor, such as 0.05,8 for 5 % of batches of 8.
 
 Policies: random; round-robin; two-choices (the server with fewer requests in flight of two random ones: `random(2)` of HAProxy, LEAST_REQUEST of Envoy);
