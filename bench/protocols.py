@@ -13,7 +13,7 @@ be woken up, with cold caches. Both cases are measured, with pinned threads.
 
 CPU time is the user and system time of the server's processes (/proc/PID/stat), divided by the responses. Scenarios are closed loops of 1, 8 or 64 connections
 with one request each, and open loops at half of the rate at which NVIDIA's server is saturated. Prints medians of the rounds (minimum to maximum), the bars
-of Kelp, and whether they are met; writes PREFIX.json and PREFIX.csv, and the table into FILE (docs/performance.md). --quick checks the results in a round of 0.1 s, without a bar, and needs no NVIDIA server.
+of Kelp, and whether they are met; writes PREFIX.json and PREFIX.csv, and the table into FILE (docs/server-performance.md). --quick checks the results in a round of 0.1 s, without a bar, and needs no NVIDIA server.
 """
 import argparse
 import csv
@@ -274,12 +274,17 @@ def nvidia_command(folder, options):
     return [os.path.join(options.nvidia, "pytriton", "tritonserver", "bin", "tritonserver")], {"LD_LIBRARY_PATH": f"{folder}/names:{libraries}"}
 
 
-def start_server(name, command, environment, folder, options):
+def start(name, folder, options):
+    """Starts Kelp or NVIDIA's server, and waits until it is ready."""
+    kelp = [os.path.join(options.build, "bin", "kelp"), "serve"], {}
+    command, environment = nvidia_command(folder, options) if name == "nvidia" else kelp
     server = Server(name, [*command, "--model-repository", f"{folder}/models", "--backend-directory", os.path.join(options.build, "backends"),
                            "--http-address", "127.0.0.1", "--http-port", str(http := free_port()), "--grpc-address", "127.0.0.1",
                            "--grpc-port", str(grpc := free_port()), "--metrics-address", "127.0.0.1", "--metrics-port", str(free_port())], environment,
                     f"{folder}/{name}.log")
     server.http, server.grpc = http, grpc
+    server.wait()
+    server.register_regions()
     return server
 
 
@@ -291,25 +296,16 @@ def start_echo(name, program, folder, options):
 
 def start_all(folder, options):
     write_repository(f"{folder}/models")
-    servers = {"kelp": start_server("kelp", [os.path.join(options.build, "bin", "kelp"), "serve"], {}, folder, options)}
-    if not options.quick:
-        command, environment = nvidia_command(folder, options)
-        servers["nvidia"] = start_server("nvidia", command, environment, folder, options)
-    for server in servers.values():
-        server.wait()
-        server.register_regions()
+    servers = {name: start(name, folder, options) for name in (("kelp",) if options.quick else ("kelp", "nvidia"))}
     servers["echo-http"] = start_echo("echo-http", "bench_echo_http", folder, options)
     servers["echo-grpc"] = start_echo("echo-grpc", "bench_echo_grpc", folder, options)
     return servers
 
 
-def restart_nvidia(servers, folder, options):
+def restart(servers, name, folder, options):
     """NVIDIA's server sometimes ends with SIGSEGV when gRPC streams end (TRITONSERVER_InferenceRequestDelete)."""
-    servers["nvidia"].stop()
-    command, environment = nvidia_command(folder, options)
-    server = servers["nvidia"] = start_server("nvidia", command, environment, folder, options)
-    server.wait()
-    server.register_regions()
+    servers[name].stop()
+    servers[name] = start(name, folder, options)
 
 
 # ---- measuring ----
@@ -318,15 +314,17 @@ class Crashed(Exception):
     """A server ended while it had load."""
 
 
-def offer_peer(options, folder, scenario, servers, *arguments):
-    """offer() to NVIDIA's server. If the server crashes, starts it again and repeats the measurement, three times at most; then returns None."""
+def offer_to(name, options, folder, scenario, servers, *arguments):
+    """offer() to a server. If NVIDIA's server crashes, starts it again and repeats the measurement, three times at most; then returns None."""
     for _ in range(3):
         try:
-            return offer(options, folder, scenario, servers["nvidia"], *arguments)
+            return offer(options, folder, scenario, servers[name], *arguments)
         except Crashed as crash:
+            if name != "nvidia":
+                servers[name].fail(str(crash))
             print(crash, file=sys.stderr, flush=True)
             scenario.crashes += 1
-            restart_nvidia(servers, folder, options)
+            restart(servers, name, folder, options)
     return None
 
 
@@ -374,17 +372,13 @@ def measure(options, folder, servers, chosen):
             if scenario.is_open:
                 if index == 0:
                     saturated = Scenario("", scenario.protocol, OUTSTANDING, SMALL)
-                    scenario.rate = offer_peer(options, folder, saturated, servers, options.seconds)["rate"] / 2
+                    scenario.rate = offer_to("nvidia", options, folder, saturated, servers, options.seconds)["rate"] / 2
                 rate = scenario.rate
             first = index % len(names)
             for name in names[first:] + names[:first]:
-                arguments = options.seconds * (2 if scenario.is_open else 1), rate
-                if name == "nvidia":
-                    row = offer_peer(options, folder, scenario, servers, *arguments)
-                    if row is None:
-                        continue
-                else:
-                    row = offer(options, folder, scenario, servers[name], *arguments)
+                row = offer_to(name, options, folder, scenario, servers, options.seconds * (2 if scenario.is_open else 1), rate)
+                if row is None:
+                    continue
                 if name == "kelp" and scenario.kind == "shm" and scenario.count == LARGE:
                     # With fewer requests a second, a thread sleeps more often and each wake-up is for fewer requests, whatever their size.
                     small = Scenario("", scenario.protocol, scenario.connections, SMALL)
@@ -474,8 +468,8 @@ def main():
             servers.update(start_all(folder, options))
             if not options.quick:  # caches, clocks, buffers of the servers
                 for scenario in chosen:
-                    offer(options, folder, scenario, servers["kelp"], 0.2)
-                    offer_peer(options, folder, scenario, servers, 0.2)
+                    for name in ("kelp", "nvidia"):
+                        offer_to(name, options, folder, scenario, servers, 0.2)
             rows = measure(options, folder, servers, chosen)
         finally:
             for server in servers.values():
