@@ -19,13 +19,13 @@ typedef struct convert_job {
 static void load_range(void *userp, int64_t begin, int64_t end, int worker) {
     const convert_job *job = userp;
     (void)worker;
-    kelp_math_load(job->tensor->dtype, job->tensor->data, begin, end - begin, job->to + begin);
+    kelp_math_load_tensor(job->tensor, begin, end - begin, job->to + begin);
 }
 
 static void store_range(void *userp, int64_t begin, int64_t end, int worker) {
     const convert_job *job = userp;
     (void)worker;
-    kelp_math_store(job->tensor->dtype, job->tensor->data, begin, end - begin, job->from + begin);
+    kelp_math_store_tensor(job->tensor, begin, end - begin, job->from + begin);
 }
 
 void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to) {

@@ -38,4 +38,15 @@ static inline void kelp_math_store(kelp_dtype dtype, void *data, int64_t begin, 
         kelp_real_store_f32(dtype, data, begin, count, from);
 }
 
+/* The same for elements of a tensor. */
+static inline void kelp_math_load_tensor(const kelp_tensor *tensor, int64_t begin, int64_t count,
+                                         float *out) {
+    kelp_math_load(tensor->dtype, tensor->data, begin, count, out);
+}
+
+static inline void kelp_math_store_tensor(const kelp_tensor *tensor, int64_t begin, int64_t count,
+                                          const float *from) {
+    kelp_math_store(tensor->dtype, tensor->data, begin, count, from);
+}
+
 #endif

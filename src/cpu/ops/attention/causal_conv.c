@@ -72,10 +72,10 @@ static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t at = begin; at < end; at++) {
         int64_t c = at % p->channels;
         if (past != NULL)
-            kelp_math_load(past->dtype, past->data, at * kept, kept, row);
+            kelp_math_load_tensor(past, at * kept, kept, row);
         else
             memset(row, 0, (size_t)kept * sizeof *row);
-        kelp_math_load(x->dtype, x->data, at * p->length, p->length, row + kept);
+        kelp_math_load_tensor(x, at * p->length, p->length, row + kept);
         float *y = out->dtype == KELP_F32 ? (float *)out->data + at * p->length : row + p->row_size;
         for (int64_t i = 0; i < p->length; i++)
             y[i] = p->bias != NULL ? p->bias[c] : 0.0f;
@@ -86,9 +86,9 @@ static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
         if (p->silu)
             elementwise->act[KELP_ACT_SILU](y, y, p->length);
         if (out->dtype != KELP_F32)
-            kelp_math_store(out->dtype, out->data, at * p->length, p->length, y);
+            kelp_math_store_tensor(out, at * p->length, p->length, y);
         if (present != NULL)
-            kelp_math_store(present->dtype, present->data, at * kept, kept, row + p->length);
+            kelp_math_store_tensor(present, at * kept, kept, row + p->length);
     }
 }
 

@@ -245,8 +245,8 @@ static void load_angles(query_plan *p) {
     p->sines = sines;
     for (int64_t at = 0; at < p->s.batch * p->s.queries; at++) {
         int64_t row = position(p, at / p->s.queries, at % p->s.queries) * p->half;
-        kelp_math_load(c->dtype, c->data, row, p->half, cosines + at * p->half);
-        kelp_math_load(s->dtype, s->data, row, p->half, sines + at * p->half);
+        kelp_math_load_tensor(c, row, p->half, cosines + at * p->half);
+        kelp_math_load_tensor(s, row, p->half, sines + at * p->half);
     }
 }
 
@@ -320,7 +320,7 @@ static kelp_status *query_invoke(const void *state, kelp_op_args *args) {
     s.key_counts = now;
     if (kelp_ops_in(args, SINKS) != NULL) {
         float *sinks = kelp_ops_scratch_at(args, p->sinks);
-        kelp_math_load(args->inputs[SINKS]->dtype, args->inputs[SINKS]->data, 0, s.heads, sinks);
+        kelp_math_load_tensor(args->inputs[SINKS], 0, s.heads, sinks);
         s.sinks = sinks;
     }
     s.scores = kelp_ops_out(args, 3) != NULL ? args->outputs[3]->data : NULL;

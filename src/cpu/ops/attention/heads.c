@@ -29,8 +29,8 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
         KELP_ASSERT(past >= 0 && past + h->fresh <= h->rows);
         float *to = h->to + at * h->rows * h->size;
         if (h->old != NULL && past > 0 && !in_place)
-            kelp_math_load(h->old->dtype, h->old->data, h->old_first + at * h->old_rows * h->size,
-                           past * h->size, to);
+            kelp_math_load_tensor(h->old, h->old_first + at * h->old_rows * h->size, past * h->size,
+                                  to);
         to += past * h->size;
         int64_t from = image * h->from.batch + head * h->from.head;
         const float *bias = h->bias != NULL ? h->bias + head * h->size : NULL;

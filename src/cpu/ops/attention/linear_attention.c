@@ -143,7 +143,7 @@ static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t image = unit / p->kv_heads, head = unit % p->kv_heads;
         float *s = p->state + unit * each;
         if (past != NULL)
-            kelp_math_load(past->dtype, past->data, unit * each, each, s);
+            kelp_math_load_tensor(past, unit * each, each, s);
         else
             memset(s, 0, (size_t)each * sizeof *s);
         for (int64_t t = image * p->tokens; t < (image + 1) * p->tokens; t++) {
@@ -159,7 +159,7 @@ static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
                 for (int64_t d = 0; d < p->size; d++)
                     vector->axpy(y, s + d * p->v_size, q[d] * p->scale, 1, p->v_size);
                 if (!in_place)
-                    kelp_math_store(out->dtype, out->data, at, p->v_size, y);
+                    kelp_math_store_tensor(out, at, p->v_size, y);
             }
         }
     }

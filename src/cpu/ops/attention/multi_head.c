@@ -183,7 +183,7 @@ static const float *load_bias(const kelp_op_args *args, const multi_plan *p) {
     if (bias == NULL)
         return NULL;
     float *to = kelp_ops_scratch_at(args, p->bias);
-    kelp_math_load(bias->dtype, bias->data, 0, kelp_tensor_elements(bias), to);
+    kelp_math_load_tensor(bias, 0, kelp_tensor_elements(bias), to);
     return to;
 }
 

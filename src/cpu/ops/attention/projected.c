@@ -67,7 +67,7 @@ static kelp_status *convert_and_pack(const kelp_tensor *w, const kelp_tensor *sc
     if (scale != NULL)
         dequantize(w, scale, zero, n, plain);
     else
-        kelp_math_load(w->dtype, w->data, 0, k * n, plain);
+        kelp_math_load_tensor(w, 0, k * n, plain);
     kelp_gemm_pack(kelp_gemm_kernels_get(), plain, n, k, n, memory);
     kelp_free_aligned(allocator, plain, plain_bytes, 64);
     return NULL;

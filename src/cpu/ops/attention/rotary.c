@@ -119,14 +119,12 @@ static void rotate_loaded(const rotary_plan *p, int64_t base, int64_t angles, in
     const kelp_op_args *args = p->args;
     float *row = (float *)kelp_ops_scratch_at(args, p->rows) + worker * 2 * p->size;
     float *cosines = row + p->size, *sines = cosines + p->half;
-    kelp_math_load(args->inputs[p->tables]->dtype, args->inputs[p->tables]->data, angles, p->half,
-                   cosines);
-    kelp_math_load(args->inputs[p->tables + 1]->dtype, args->inputs[p->tables + 1]->data, angles,
-                   p->half, sines);
+    kelp_math_load_tensor(args->inputs[p->tables], angles, p->half, cosines);
+    kelp_math_load_tensor(args->inputs[p->tables + 1], angles, p->half, sines);
     for (int64_t h = 0; h < p->heads; h++, base += p->head_stride) {
-        kelp_math_load(args->inputs[0]->dtype, args->inputs[0]->data, base, p->size, row);
+        kelp_math_load_tensor(args->inputs[0], base, p->size, row);
         kelp_rotary_row(row, row, p->size, cosines, sines, p->half, p->interleaved);
-        kelp_math_store(args->outputs[0]->dtype, args->outputs[0]->data, base, p->size, row);
+        kelp_math_store_tensor(args->outputs[0], base, p->size, row);
     }
 }
 

@@ -149,7 +149,7 @@ static void deform_range(void *userp, int64_t begin, int64_t end, int worker) {
                          .row_bias = p->inputs[3] != NULL ? p->inputs[3] + channel : NULL};
         kelp_gemm_run_serial(kelp_gemm_kernels_get(), &job);
         for (int64_t i = 0; !direct && i < p->out_channels; i++)
-            kelp_math_store(y->dtype, y->data, to + i * w->out_size, count, product + i * count);
+            kelp_math_store_tensor(y, to + i * w->out_size, count, product + i * count);
     }
 }
 
@@ -166,7 +166,7 @@ static kelp_status *deform_invoke(const void *state, kelp_op_args *args) {
         if (input == NULL || input->dtype == KELP_F32)
             continue;
         float *to = kelp_ops_scratch_at(args, p->input_offsets[i]);
-        kelp_math_load(input->dtype, input->data, 0, kelp_tensor_elements(input), to);
+        kelp_math_load_tensor(input, 0, kelp_tensor_elements(input), to);
         p->inputs[i] = to;
     }
     int64_t runs = (p->w.out_size + RUN - 1) / RUN;

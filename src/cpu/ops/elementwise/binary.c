@@ -26,8 +26,8 @@ typedef struct binary_entry {
 
 /* An operand of a row. */
 typedef struct binary_side {
-    kelp_dtype half; /* the type of 16-bit floats, which are computed as float32; or INVALID */
-    size_t size;     /* bytes of an element */
+    kelp_dtype dtype; /* 16-bit floats are computed as float32 */
+    size_t size;      /* bytes of an element */
     char *data;
 } binary_side;
 
@@ -43,18 +43,18 @@ typedef struct binary_plan {
 } binary_plan;
 
 static void set_side(binary_side *side, kelp_dtype dtype, void *data) {
-    side->half = kelp_math_is_half(dtype) ? dtype : KELP_DTYPE_INVALID;
+    side->dtype = dtype;
     side->size = kelp_ops_element_bytes(dtype);
     side->data = data;
 }
 
 static bool is_converted(const binary_side *side) {
-    return side->half != KELP_DTYPE_INVALID;
+    return kelp_math_is_half(side->dtype);
 }
 
 static void divide_all(const binary_plan *p, void *y, int64_t count) {
     float divisor = (float)p->divisor;
-    if (p->y.size != sizeof(double))
+    if (p->y.dtype != KELP_F64)
         kelp_elementwise_kernels_get()->bin[KELP_BIN_DIV](y, y, &divisor, count, 1, 0);
     else
         for (int64_t i = 0; i < count; i++)
@@ -76,7 +76,7 @@ static const void *load_block(const binary_side *side, const char *data, int64_t
                               int64_t count, float *block) {
     if (!is_converted(side))
         return data;
-    kelp_math_load(side->half, data, 0, stride == 0 ? 1 : count, block);
+    kelp_math_load(side->dtype, data, 0, stride == 0 ? 1 : count, block);
     return block;
 }
 
@@ -92,7 +92,7 @@ static void run_blocks(const binary_plan *p, char *y, const char *a, const char 
         char *to = y + (size_t)i * p->y.size;
         run_typed(p, is_converted(&p->y) ? (char *)sums : to, x, z, n, a_stride, b_stride);
         if (is_converted(&p->y))
-            kelp_math_store(p->y.half, to, 0, n, sums);
+            kelp_math_store(p->y.dtype, to, 0, n, sums);
     }
 }
 
@@ -591,18 +591,18 @@ static void pow_floats(const kelp_op_args *args, int64_t a, int64_t a_stride, in
     const float *x = half ? left : (const float *)bases->data + a;
     float *y = half ? powers : (float *)out->data + index;
     if (half)
-        kelp_math_load(bases->dtype, bases->data, a, a_stride == 0 ? 1 : count, left);
+        kelp_math_load_tensor(bases, a, a_stride == 0 ? 1 : count, left);
     if (a_stride != 1 || b_stride != 0 ||
         !pow_special(x, kelp_ops_read_f64(exponents, b), y, count)) {
         if (exponents->dtype == KELP_F32 || kelp_math_is_half(exponents->dtype))
-            kelp_math_load(exponents->dtype, exponents->data, b, b_stride == 0 ? 1 : count, right);
+            kelp_math_load_tensor(exponents, b, b_stride == 0 ? 1 : count, right);
         else
             for (int64_t i = 0; i < (b_stride == 0 ? 1 : count); i++)
                 right[i] = (float)kelp_ops_read_f64(exponents, b + i);
         kelp_math_kernels_get()->pow(y, x, right, count, (int)a_stride, (int)b_stride);
     }
     if (half)
-        kelp_math_store(out->dtype, out->data, index, count, powers);
+        kelp_math_store_tensor(out, index, count, powers);
 }
 
 /* Returns true for types that pow_floats computes. */

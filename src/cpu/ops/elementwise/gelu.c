@@ -41,7 +41,7 @@ static kelp_status *gelu_reshape(kelp_op_args *args, kelp_act act, int32_t neede
 static const float *floats_of(const kelp_tensor *x, int64_t first, int64_t count, float *block) {
     if (x->dtype == KELP_F32)
         return (const float *)x->data + first;
-    kelp_math_load(x->dtype, x->data, first, count, block);
+    kelp_math_load_tensor(x, first, count, block);
     return block;
 }
 
@@ -67,7 +67,7 @@ static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
     else if (p->act != KELP_ACT_NONE || x != to)
         elementwise->act[p->act](x, to, count);
     if (y->dtype != KELP_F32)
-        kelp_math_store(y->dtype, y->data, first, count, to);
+        kelp_math_store_tensor(y, first, count, to);
 }
 
 static void gelu_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -149,14 +149,13 @@ static void split_range(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < half; i += CHUNK) {
             int64_t count = KELP_MIN((int64_t)CHUNK, half - i);
-            kelp_math_load(x->dtype, x->data, row * p->row + i, count, a);
-            kelp_math_load(x->dtype, x->data, row * p->row + half + i, count, b);
+            kelp_math_load_tensor(x, row * p->row + i, count, a);
+            kelp_math_load_tensor(x, row * p->row + half + i, count, b);
             elementwise->bin[KELP_BIN_ADD](a, a, p->bias + i, count, 1, 1);
             elementwise->bin[KELP_BIN_ADD](b, b, p->bias + half + i, count, 1, 1);
             elementwise->act[KELP_ACT_GELU](b, b, count);
             elementwise->bin[KELP_BIN_MUL](a, a, b, count, 1, 1);
-            kelp_math_store(p->args->outputs[0]->dtype, p->args->outputs[0]->data, row * half + i,
-                            count, a);
+            kelp_math_store_tensor(p->args->outputs[0], row * half + i, count, a);
         }
 }
 

@@ -55,10 +55,10 @@ static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
                        (float *)y->data + i, count);
             continue;
         }
-        kelp_math_load(a->dtype, a->data, i, count, left);
-        kelp_math_load(b->dtype, b->data, i, count, right);
+        kelp_math_load_tensor(a, i, count, left);
+        kelp_math_load_tensor(b, i, count, right);
         wide_chunk(elementwise, alpha, left, right, left, count);
-        kelp_math_store(y->dtype, y->data, i, count, left);
+        kelp_math_store_tensor(y, i, count, left);
     }
 }
 

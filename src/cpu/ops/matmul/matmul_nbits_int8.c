@@ -99,8 +99,8 @@ static void pack_panels(void *userp, int64_t begin, int64_t end, int worker) {
                          (uint8_t *)weights + 4 * j);
             for (int64_t b = 0; b < blocks; b++) {
                 if (b % CHUNK == 0)
-                    kelp_math_load(job->scales->dtype, job->scales->data, column * blocks + b,
-                                   KELP_MIN((int64_t)CHUNK, blocks - b), line);
+                    kelp_math_load_tensor(job->scales, column * blocks + b,
+                                          KELP_MIN((int64_t)CHUNK, blocks - b), line);
                 scales[b * COLUMNS + j] = line[b % CHUNK];
                 zeros[b * COLUMNS + j] = zero_at(job, column, b);
             }

@@ -352,11 +352,11 @@ static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker)
             for (int64_t j = 0; j < p->count; j++)
                 kelp_tensor_set_f64(y, i * p->count + j, wide[j]);
         } else {
-            kelp_math_load(x->dtype, x->data, i * p->count, p->count, row);
+            kelp_math_load_tensor(x, i * p->count, p->count, row);
             norm->layer_norm(row, NULL, scale_row(&p->gamma, i, p->count),
                              scale_row(&p->beta, i, p->count), p->epsilon, p->rms, NULL, row,
                              p->count, &mean, &inverse);
-            kelp_math_store(y->dtype, y->data, i * p->count, p->count, row);
+            kelp_math_store_tensor(y, i * p->count, p->count, row);
         }
         if (p->mean != NULL)
             p->mean[i] = mean;

@@ -113,9 +113,9 @@ static void group_range(void *userp, int64_t begin, int64_t end, int worker) {
         } else if (x->dtype == KELP_F32) {
             group_floats(p, at, (const float *)x->data + at * count, (float *)y->data + at * count);
         } else {
-            kelp_math_load(x->dtype, x->data, at * count, count, floats);
+            kelp_math_load_tensor(x, at * count, count, floats);
             group_floats(p, at, floats, floats);
-            kelp_math_store(y->dtype, y->data, at * count, count, floats);
+            kelp_math_store_tensor(y, at * count, count, floats);
         }
     }
 }

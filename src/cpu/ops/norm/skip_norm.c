@@ -95,16 +95,16 @@ static void skip_range(void *userp, int64_t begin, int64_t end, int worker) {
           *s = v + stride;
     for (int64_t i = begin; i < end; i++) {
         float mean, inverse;
-        kelp_math_load(args->inputs[0]->dtype, args->inputs[0]->data, i * n, n, v);
-        kelp_math_load(args->inputs[1]->dtype, args->inputs[1]->data, i % p->skip_rows * n, n, s);
+        kelp_math_load_tensor(args->inputs[0], i * n, n, v);
+        kelp_math_load_tensor(args->inputs[1], i % p->skip_rows * n, n, s);
         elementwise->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         if (p->bias != NULL)
             elementwise->bin[KELP_BIN_ADD](v, v, p->bias, n, 1, 1);
         if (sum != NULL)
-            kelp_math_store(sum->dtype, sum->data, i * n, n, v);
+            kelp_math_store_tensor(sum, i * n, n, v);
         norm->layer_norm(v, NULL, p->gamma, p->beta, p->epsilon, p->rms, NULL, s, n, &mean,
                          &inverse);
-        kelp_math_store(y->dtype, y->data, i * n, n, s);
+        kelp_math_store_tensor(y, i * n, n, s);
         put_statistic(args, 1, i, mean);
         put_statistic(args, 2, i, inverse);
     }
@@ -223,23 +223,20 @@ static void embed_range(void *userp, int64_t begin, int64_t end, int worker) {
           *s = v + stride;
     float mean, inverse;
     for (int64_t i = begin; i < end; i++) {
-        kelp_math_load(args->inputs[WORDS]->dtype, args->inputs[WORDS]->data,
-                       id_at(args, IDS, i) * n, n, v);
-        kelp_math_load(args->inputs[POSITIONS]->dtype, args->inputs[POSITIONS]->data,
-                       position_at(p, i) * n, n, s);
+        kelp_math_load_tensor(args->inputs[WORDS], id_at(args, IDS, i) * n, n, v);
+        kelp_math_load_tensor(args->inputs[POSITIONS], position_at(p, i) * n, n, s);
         elementwise->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         if (kelp_ops_in(args, SEGMENTS) != NULL) {
-            kelp_math_load(args->inputs[SEGMENT_TABLE]->dtype, args->inputs[SEGMENT_TABLE]->data,
-                           id_at(args, SEGMENTS, i) * n, n, s);
+            kelp_math_load_tensor(args->inputs[SEGMENT_TABLE], id_at(args, SEGMENTS, i) * n, n, s);
             elementwise->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         }
         if (kelp_ops_out(args, 2) != NULL)
-            kelp_math_store(args->outputs[2]->dtype, args->outputs[2]->data, i * n, n, v);
+            kelp_math_store_tensor(args->outputs[2], i * n, n, v);
         norm->layer_norm(v, NULL, p->gamma, p->beta,
                          kelp_node_attr_f32(args->node, "epsilon", 1e-12f), false, NULL, s, n,
                          &mean, &inverse);
         if (kelp_ops_out(args, 0) != NULL)
-            kelp_math_store(args->outputs[0]->dtype, args->outputs[0]->data, i * n, n, s);
+            kelp_math_store_tensor(args->outputs[0], i * n, n, s);
     }
 }
 

@@ -281,13 +281,13 @@ static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
             pool_plane(p, x->data, plane, p->planes, row, (float *)y->data + plane * w->out_size);
             continue;
         }
-        kelp_math_load(x->dtype, x->data, plane * w->in_size, w->in_size, input);
+        kelp_math_load_tensor(x, plane * w->in_size, w->in_size, input);
         if (p->kind == POOL_LP)
             power(input, w->in_size, p->p);
         pool_plane(p, input, 0, 1, row, output);
         if (p->kind == POOL_LP)
             power(output, w->out_size, 1 / p->p);
-        kelp_math_store(y->dtype, y->data, plane * w->out_size, w->out_size, output);
+        kelp_math_store_tensor(y, plane * w->out_size, w->out_size, output);
     }
 }
 

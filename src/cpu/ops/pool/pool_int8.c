@@ -117,15 +117,6 @@ static int64_t index_at(const pool_plan *p, int axis, int64_t at, int64_t k) {
     return at * p->w.stride[axis] - p->w.before[axis] + k * p->w.dilation[axis];
 }
 
-static void quantize_row(const pool_plan *p, const float *values, uint8_t *y, int64_t count) {
-    kelp_int8_kernels_get()->quantize(&(kelp_quantize_run){.x = values,
-                                                           .y = y,
-                                                           .count = count,
-                                                           .dtype = p->args->inputs[0]->dtype,
-                                                           .scale = &p->out.scale,
-                                                           .zero = &p->out.zero});
-}
-
 /* Returns the mean of bytes that were made unsigned. */
 static float mean_of(const pool_plan *p, int64_t sum, int64_t added, int64_t counted) {
     int64_t zero = p->in.zero + (p->flip != 0 ? 128 : 0);
@@ -182,7 +173,7 @@ static void pool_channels(const pool_plan *p, const uint8_t *x, const axis_range
     int64_t counted = ranges[0].count * ranges[1].count * ranges[2].count;
     for (int64_t c = 0; c < count; c++)
         values[c] = mean_of(p, sums[c], added, counted);
-    quantize_row(p, values, y, count);
+    kelp_quant_floats(&p->out, p->args->inputs[0]->dtype, values, y, count);
 }
 
 /* A unit is a block of channels of a row of outputs. */
@@ -254,7 +245,8 @@ static void average_rows(void *userp, int64_t begin, int64_t end, int worker) {
                                      w->in[2],
                              p->flip, sums, w->in[2]);
         average_columns(p, sums, inside(&z) * inside(&r), z.count * r.count, values);
-        quantize_row(p, values, (uint8_t *)p->args->outputs[0]->data + row * w->out[2], w->out[2]);
+        kelp_quant_floats(&p->out, p->args->inputs[0]->dtype, values,
+                          (uint8_t *)p->args->outputs[0]->data + row * w->out[2], w->out[2]);
     }
 }
 
@@ -278,7 +270,8 @@ static void average_planes(void *userp, int64_t begin, int64_t end, int worker) 
             total += sum;
         }
         float mean = mean_of(p, total, p->w.in_size, p->w.in_size);
-        quantize_row(p, &mean, (uint8_t *)p->args->outputs[0]->data + plane, 1);
+        kelp_quant_floats(&p->out, p->args->inputs[0]->dtype, &mean,
+                          (uint8_t *)p->args->outputs[0]->data + plane, 1);
     }
 }
 

@@ -32,6 +32,12 @@ kelp_quant kelp_quant_read(const kelp_op_args *args, kelp_dtype dtype, int32_t s
     return q;
 }
 
+void kelp_quant_floats(const kelp_quant *q, kelp_dtype dtype, const float *x, uint8_t *y,
+                       int64_t count) {
+    kelp_int8_kernels_get()->quantize(&(kelp_quantize_run){
+        .x = x, .y = y, .count = count, .dtype = dtype, .scale = &q->scale, .zero = &q->zero});
+}
+
 void kelp_quant_values(const kelp_quant *q, kelp_dtype dtype, float *out) {
     for (int32_t i = 0; i < 256; i++)
         out[i] = (float)((dtype == KELP_I8 ? (int8_t)(uint8_t)i : i) - q->zero) * q->scale;
@@ -366,15 +372,6 @@ static kelp_status *softmax_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set_like(args, 0, x);
 }
 
-static void quantize_powers(const softmax_plan *p, const float *values, uint8_t *y, int64_t count) {
-    kelp_int8_kernels_get()->quantize(&(kelp_quantize_run){.x = values,
-                                                           .y = y,
-                                                           .count = count,
-                                                           .dtype = p->args->inputs[0]->dtype,
-                                                           .scale = &p->out.scale,
-                                                           .zero = &p->out.zero});
-}
-
 /* Computes a row that is not strided. A result depends on the difference of a byte and the maximum,
  * so that rows of more than 256 bytes need only a table of results. */
 static void softmax_row(const softmax_plan *p, const uint8_t *x, uint8_t *y) {
@@ -395,12 +392,12 @@ static void softmax_row(const softmax_plan *p, const uint8_t *x, uint8_t *y) {
     if (p->length <= 256) {
         for (i = 0; i < p->length; i++)
             values[i] = powers[-(x[i] ^ flip)] / sum;
-        quantize_powers(p, values, y, p->length);
+        kelp_quant_floats(&p->out, p->args->inputs[0]->dtype, values, y, p->length);
         return;
     }
     for (int k = 0; k <= max; k++)
         values[k] = powers[-k] / sum;
-    quantize_powers(p, values, table, max + 1);
+    kelp_quant_floats(&p->out, p->args->inputs[0]->dtype, values, table, max + 1);
     for (int k = 0; k <= max; k++)
         by_byte[k ^ flip] = table[k];
     kelp_quant_look_up(by_byte, x, y, p->length);

@@ -40,6 +40,9 @@ static inline uint8_t kelp_quant_byte(const kelp_quant *q, float scales) {
     value = value < (float)q->min ? (float)q->min : value;
     return (uint8_t)(int32_t)(value > (float)q->max ? (float)q->max : value);
 }
+/* Quantizes `count` floats to bytes of type `dtype`. */
+void kelp_quant_floats(const kelp_quant *q, kelp_dtype dtype, const float *x, uint8_t *y,
+                       int64_t count);
 /* Computes the real values of the 256 bytes of type `dtype`. */
 void kelp_quant_values(const kelp_quant *q, kelp_dtype dtype, float *out);
 /* y[i] = table[x[i]], i < count. `table` has 256 bytes; y may be x. */

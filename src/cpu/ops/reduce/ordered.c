@@ -30,7 +30,7 @@ const void *kelp_ordered_load(const kelp_ordered_type *type, const kelp_tensor *
     if (x->dtype == type->dtype)
         return (const char *)x->data + (size_t)first * type->bytes;
     if (type->dtype == KELP_F32)
-        kelp_math_load(x->dtype, x->data, first, count, block->f32);
+        kelp_math_load_tensor(x, first, count, block->f32);
     else if (type->dtype == KELP_F64)
         kelp_real_load_f64(x->dtype, x->data, first, count, block->f64);
     else
