@@ -44,6 +44,11 @@ def arrays(directory, prefix):
     return found
 
 
+def repeated(option, values):
+    """Returns the part of a command line that gives an option each of the values."""
+    return [word for value in values for word in (option, value)]
+
+
 class Run(unittest.TestCase):
     def compare(self, found, expected):
         self.assertEqual(found.shape, expected.shape)
@@ -217,14 +222,14 @@ class Inspect(unittest.TestCase):
 class ServeOptions(unittest.TestCase):
     """Command lines that end the server before it listens."""
 
-    def rejected(self, code, message, *words):
-        with self.subTest(words=words):
-            ended = kelp("serve", "--model-repository", os.path.join(ROOT, "examples", "models"), "--http-port", "0", *words)
+    def rejected(self, code, message, *arguments):
+        with self.subTest(arguments=arguments):
+            ended = kelp("serve", "--model-repository", os.path.join(ROOT, "examples", "models"), "--http-port", "0", *arguments)
             self.assertEqual(ended.returncode, code, ended.stderr)
             self.assertIn(message, ended.stderr)
 
     def test_files_and_sockets(self):
-        for words, message in (("--tls-cert x", "option '--tls-cert' requires '--tls-key'"), ("--tls-key x", "option '--tls-key' requires '--tls-cert'"),
+        for line, message in (("--tls-cert x", "option '--tls-cert' requires '--tls-key'"), ("--tls-key x", "option '--tls-key' requires '--tls-cert'"),
                                ("--tls-ca x", "option '--tls-ca' requires '--tls-cert'"),
                                ("--tls-client-auth optional", "option '--tls-client-auth' requires '--tls-cert'"),
                                ("--tls-cert a --tls-key b --tls-client-auth optional", "option '--tls-client-auth optional' requires '--tls-ca'"),
@@ -235,7 +240,7 @@ class ServeOptions(unittest.TestCase):
                                ("--grpc-use-ssl-mutual --grpc-server-cert a --grpc-server-key b --grpc-port 0",
                                 "option '--grpc-use-ssl-mutual' requires '--grpc-root-cert'"),
                                ("--load-model digits", "option '--load-model' requires '--model-control-mode explicit'")):
-            self.rejected(2, message, *words.split())
+            self.rejected(2, message, *line.split())
         for mode in ("9z", "0", "1000", "0660x", ""):
             self.rejected(1, f"'--http-socket-mode': expected octal permissions such as 0660, found '{mode}'", "--http-socket-mode", mode)
         self.rejected(1, "cannot read the TLS file '/no/file'", "--tls-cert", "/no/file", "--tls-key", "/no/file")
@@ -255,28 +260,28 @@ class ServeOptions(unittest.TestCase):
         self.rejected(1, "incompatible flags: '--response-cache-byte-size' and '--cache-config'", "--cache-config", "local,size=1",
                       "--response-cache-byte-size", "0")
         self.rejected(1, "'/no/such'", "--with-backend", "/no/such")
-        for words, message in ((("local,size=x",), "cache 'local': expected \"size\": a number of bytes, found '{\"size\":\"x\"}'"),
-                               (("other,size=1",), "unable to find cache 'other'")):
-            self.rejected(1, message, *(word for setting in words for word in ("--cache-config", setting)))
+        for caches, message in ((("local,size=x",), "cache 'local': expected \"size\": a number of bytes, found '{\"size\":\"x\"}'"),
+                                (("other,size=1",), "unable to find cache 'other'")):
+            self.rejected(1, message, *repeated("--cache-config", caches))
         self.rejected(1, "metrics configuration 'summary_quantiles': expected at most 16 pairs", "--metrics-config", "summary_quantiles=x")
 
     def test_traces(self):
-        for words, message in ((("x",), "expected [MODE,]SETTING=VALUE, found 'x'"), (("level=",), "expected [MODE,]SETTING=VALUE, found 'level='"),
-                               (("x=1",), "unknown setting 'x=1': expected mode, level, rate, count"),
-                               (("triton,x=1",), "unknown setting 'triton,x=1': expected 'triton,file' or 'triton,log-frequency'"),
-                               (("opentelemetry,x=1",), "unknown setting 'opentelemetry,x=1': expected 'opentelemetry,NAME'"),
-                               (("other,x=1",), "unknown setting 'other,x=1': expected 'triton,SETTING' or 'opentelemetry,SETTING'"),
-                               (("mode=x",), "'mode': expected triton or opentelemetry, found 'x'"), (("level=QUIET",), "invalid trace level 'QUIET'"),
-                               (("rate=-1",), '"--trace-config rate": expected a number from 0 to 4294967295, found \'-1\''),
-                               (("count=-2",), '"--trace-config count": expected a number from -1'),
-                               (("triton,log-frequency=x",), '"--trace-config triton,log-frequency": expected a number'),
-                               (("opentelemetry,bsp_max_queue_size=0",), 'bsp_max_queue_size": expected a number from 1'),
-                               (("opentelemetry,bsp_max_export_batch_size=0",), 'bsp_max_export_batch_size": expected a number from 1'),
-                               (("opentelemetry,bsp_schedule_delay=-1",), 'bsp_schedule_delay": expected a number from 0'),
-                               (("opentelemetry,resource==x",), "'resource': expected KEY=VALUE, found '=x'"),
-                               (("mode=opentelemetry", "level=TENSORS"), "'level': expected TIMESTAMPS or OFF in the mode opentelemetry"),
-                               (("mode=opentelemetry", "level=TENSORS", "level=off", "opentelemetry,url=ftp://x"), "'opentelemetry,url': expected a URL")):
-            self.rejected(1, message, *(word for setting in words for word in ("--trace-config", setting)))
+        for settings, message in ((("x",), "expected [MODE,]SETTING=VALUE, found 'x'"), (("level=",), "expected [MODE,]SETTING=VALUE, found 'level='"),
+                                  (("x=1",), "unknown setting 'x=1': expected mode, level, rate, count"),
+                                  (("triton,x=1",), "unknown setting 'triton,x=1': expected 'triton,file' or 'triton,log-frequency'"),
+                                  (("opentelemetry,x=1",), "unknown setting 'opentelemetry,x=1': expected 'opentelemetry,NAME'"),
+                                  (("other,x=1",), "unknown setting 'other,x=1': expected 'triton,SETTING' or 'opentelemetry,SETTING'"),
+                                  (("mode=x",), "'mode': expected triton or opentelemetry, found 'x'"), (("level=QUIET",), "invalid trace level 'QUIET'"),
+                                  (("rate=-1",), '"--trace-config rate": expected a number from 0 to 4294967295, found \'-1\''),
+                                  (("count=-2",), '"--trace-config count": expected a number from -1'),
+                                  (("triton,log-frequency=x",), '"--trace-config triton,log-frequency": expected a number'),
+                                  (("opentelemetry,bsp_max_queue_size=0",), 'bsp_max_queue_size": expected a number from 1'),
+                                  (("opentelemetry,bsp_max_export_batch_size=0",), 'bsp_max_export_batch_size": expected a number from 1'),
+                                  (("opentelemetry,bsp_schedule_delay=-1",), 'bsp_schedule_delay": expected a number from 0'),
+                                  (("opentelemetry,resource==x",), "'resource': expected KEY=VALUE, found '=x'"),
+                                  (("mode=opentelemetry", "level=TENSORS"), "'level': expected TIMESTAMPS or OFF in the mode opentelemetry"),
+                                  (("mode=opentelemetry", "level=TENSORS", "level=off", "opentelemetry,url=ftp://x"), "'opentelemetry,url': expected a URL")):
+            self.rejected(1, message, *repeated("--trace-config", settings))
         self.rejected(1, "invalid trace level 'QUIET': expected OFF, TIMESTAMPS or TENSORS", "--trace-level", "QUIET")
 
     def test_variables_of_opentelemetry(self):
@@ -364,14 +369,15 @@ class Others(unittest.TestCase):
         self.assertIn("per second", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--in-flight", "1").stdout)
         row, = json.loads(kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--in-flight", "1", "--json").stdout)["results"]
         self.assertEqual((row["in_flight"], "median_ns" in row), (1, False))
-        for words, code, message in ((("--threads", "1,99999"), 2, "'--threads': expected at most 16 numbers from 1 to 1024, found '1,99999'"),
-                                     (("--threads", "1,1x"), 2, "expected at most 16 numbers from 1 to 1024"),
-                                     (("--threads", ",".join(["1"] * 17)), 2, "expected at most 16 numbers from 1 to 1024"),
-                                     (("--models", "null"), 2, "'--models' requires '--in-flight'"),
-                                     (("--in-flight", "2", "--profile"), 2, "exclude each other"),
-                                     (("--in-flight", "2", "--models", "abacus"), 1, "no provider 'abacus' offers models"),
-                                     (("--in-flight", "2", "--shape", "image=2x3"), 1, "image")):
-            ended = kelp("bench", DIGITS, "--seconds", "0", *(words if "--threads" in words else ("--threads", "1", *words)))
+        for options, code, message in ((("--threads", "1,99999"), 2, "'--threads': expected at most 16 numbers from 1 to 1024, found '1,99999'"),
+                                       (("--threads", "1,1x"), 2, "expected at most 16 numbers from 1 to 1024"),
+                                       (("--threads", ",".join(["1"] * 17)), 2, "expected at most 16 numbers from 1 to 1024"),
+                                       (("--models", "null"), 2, "'--models' requires '--in-flight'"),
+                                       (("--in-flight", "2", "--profile"), 2, "exclude each other"),
+                                       (("--in-flight", "2", "--models", "abacus"), 1, "no provider 'abacus' offers models"),
+                                       (("--in-flight", "2", "--shape", "image=2x3"), 1, "image")):
+            threads = () if "--threads" in options else ("--threads", "1")
+            ended = kelp("bench", DIGITS, "--seconds", "0", *threads, *options)
             self.assertEqual((ended.returncode, message in ended.stderr), (code, True), ended.stderr)
 
     def test_bench_profile_names_algorithms(self):

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/check_status.h"
+
 #define MAGIC UINT64_C(0x6B656C70626C6F63)
 
 typedef struct header {
@@ -126,4 +128,13 @@ void test_failing_check(test_failing *failing) {
     if (failing->live_blocks)
         fail_msg("%zu blocks (%zu bytes) were not freed", failing->live_blocks,
                  failing->live_bytes);
+}
+
+bool test_failing_ended(test_failing *failing, kelp_status *status) {
+    test_failing_check(failing);
+    bool failed = failing->failed;
+    test_failing_deinit(failing);
+    if (!failed)
+        check_ok(status);
+    return !failed;
 }

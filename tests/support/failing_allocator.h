@@ -9,10 +9,8 @@
  *         test_failing memory;
  *         test_failing_init(&memory, n);
  *         kelp_status *status = make_and_destroy(test_failing_allocator(&memory));
- *         test_failing_check(&memory);           (no live blocks, correct sizes)
- *         bool failed = memory.failed;
- *         test_failing_deinit(&memory);
- *         if (!failed) { assert_null(status); break; }
+ *         if (test_failing_ended(&memory, status))
+ *             break;
  *         assert_non_null(status); kelp_status_free(status);
  *     }
  */
@@ -20,6 +18,7 @@
 #define KELP_TESTS_FAILING_ALLOCATOR_H_
 
 #include <kelp/allocator.h>
+#include <kelp/status.h>
 
 #include <pthread.h>
 
@@ -41,5 +40,8 @@ void test_failing_deinit(test_failing *failing);
 kelp_allocator test_failing_allocator(test_failing *failing);
 /* Fails the cmocka test if a block was not freed or was misused. */
 void test_failing_check(test_failing *failing);
+/* Checks the allocator like test_failing_check, and deinitializes it. Returns true if no allocation
+ * failed; the status must then be NULL. */
+bool test_failing_ended(test_failing *failing, kelp_status *status);
 
 #endif
